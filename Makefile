@@ -10,8 +10,7 @@ HOSTS ?= 4
 ARGS ?=
 BENCH_ARGS ?=
 PYTEST_ARGS ?=
-# Ranks of MPICH keep a core busy while they wait.
-WORKERS ?= $(if $(filter mpich,$(MPI)),2,3)
+WORKERS ?= 4
 MPIS ?=
 CASES ?= 500
 WHEEL_PYTHON ?= build/wheel/tools/bin/python
@@ -50,10 +49,10 @@ cluster-stop: ## end the hosts and all that runs on them
 	scripts/cluster/run stop
 
 test: build ## the quick tests, by WORKERS workers; launches of MPI programs are mostly waiting
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-mpi: build ## of these, what depends on the MPI and one test of each tool: for the second family, where the first has run `test`
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m both $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m both $(PYTEST_ARGS)
 
 test-all: ## every test, under both MPIs
 	$(MAKE) MPI=openmpi test-every

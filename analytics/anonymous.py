@@ -23,8 +23,6 @@ from mpiio_ext.analytics.tables.schema import SLURM, TABLES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COUNTED_TEXTS", "anonymous_tables", "without_secrets"]
-
 #: Texts that name no one.
 COUNTED_TEXTS = frozenset(("source", "fs_type", "state", "log_version", "modules", "method", "pattern", "interface",
                            "operation", "kind", "family"))  # fmt: skip
@@ -63,10 +61,8 @@ def anonymous_tables(tables: Mapping[str, pa.Table], areas: Mapping[str, str] | 
 
     Parameters
     ----------
-    tables : mapping of str to pyarrow.Table
-        By name; those of one job, or of a few.
-    areas : mapping of str to str, optional
-        Application (or pattern) -> science area.
+    tables : by name; those of one job, or of a few.
+    areas : application (or pattern) -> science area.
     """
     from mpiio_ext.analytics.analyses.applications import labels
 

@@ -12,8 +12,6 @@ import click
 
 from mpiio_ext.common.commands import HELP, LazyGroup, output_option
 
-__all__ = ["analyze"]
-
 #: Subcommand -> (module, attribute, help line).
 _COMMANDS = {
     "init": ("cli_store", "init", "Convert the logs of a period into the store."),

@@ -18,12 +18,9 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.filters import Step
     from mpiio_ext.analytics.jobs.table import Jobs
 
-__all__ = ["climate"]
-
 EXIT_REGRESSION = 1
 #: The command itself failed, by a defect or by a system without memory: no regression, which a cron job must not think.
 EXIT_FAILED = 3
-EXIT_INTERRUPTED = 130
 _PATH = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -85,8 +82,6 @@ def _told_apart() -> Iterator[None]:
         yield
     except (MpiioExtError, click.ClickException, click.exceptions.Exit):
         raise
-    except KeyboardInterrupt:
-        raise SystemExit(EXIT_INTERRUPTED) from None
     except Exception:
         traceback.print_exc()
         raise SystemExit(EXIT_FAILED) from None

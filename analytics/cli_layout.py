@@ -12,8 +12,6 @@ from mpiio_ext.analytics.cli_output import miner_of, output_options, show, store
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.commands import HELP
 
-__all__ = ["interference", "place"]
-
 _SETUP = click.Path(path_type=Path, dir_okay=False)
 _SETUP_OPTION = click.option("-s", "--setup", type=_SETUP, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP",
                              show_default=True, show_envvar=True, help="The set-up of the store.")  # fmt: skip

@@ -15,8 +15,8 @@ from mpiio_ext.common.commands import HELP, json_option, output_option
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from mpiio_ext.analytics.diagnosis.activity import Activity
 
-__all__ = ["job", "logs", "report", "report_of_bench"]
 
 _PAGE = click.Path(path_type=Path, dir_okay=False)
 _INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom and to point at.")
@@ -96,12 +96,13 @@ def logs(
     anonymous = anonymous or found is not None
     converted = _converted(files, anonymous)
     if as_json and len(files) > 1:  # one document, whatever could be read
-        click.echo(dumps([_document(_hidden(tables, found, anonymous), anonymous) for _, tables in converted]))
+        click.echo(dumps([_document(*_hidden(tables, found, anonymous, path), anonymous)
+                          for path, tables in converted]))  # fmt: skip
     else:
         for number, (path, tables) in enumerate(converted, 1):
             if len(files) > 1:
                 click.echo(click.style(f"log {number}" if anonymous else str(path), bold=True))
-            _tell(tables, found, anonymous, output, as_json, interactive)
+            _tell(tables, found, anonymous, output, as_json, interactive, path=path)
     if all(_empty(tables) for _, tables in converted):
         raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
 
@@ -139,21 +140,28 @@ def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[
 
 
 def _hidden(
-    tables: Mapping[str, pa.Table], areas: Mapping[str, str] | None, anonymous: bool
-) -> Mapping[str, pa.Table]:
-    """Return the tables, without names where that was asked for."""
+    tables: Mapping[str, pa.Table], areas: Mapping[str, str] | None, anonymous: bool, path: Path | None = None
+) -> tuple[Mapping[str, pa.Table], Activity | None]:
+    """Return the tables, and what DXT and HEATMAP of the log at `path` tell; without names where that was asked for."""
+    from mpiio_ext.analytics.diagnosis.activity_read import activity_of
+
+    activity = None if path is None else activity_of(path, tables)
     if areas is None and not anonymous:
-        return tables
+        return tables, activity
     from mpiio_ext.analytics.anonymous import anonymous_tables
 
-    return anonymous_tables(tables, areas)
+    hidden = anonymous_tables(tables, areas)
+    old, new = (each["darshan_file"]["file_id"].to_pylist() for each in (tables, hidden))
+    return hidden, activity and activity.renamed(dict(zip(old, new, strict=True)))
 
 
-def _document(tables: Mapping[str, pa.Table], anonymous: bool, osts: int | None = None) -> dict[str, Any]:
+def _document(
+    tables: Mapping[str, pa.Table], activity: Activity | None, anonymous: bool, osts: int | None = None
+) -> dict[str, Any]:
     """Return what is known of a job as JSON can hold it."""
     from mpiio_ext.analytics.report.job import document
 
-    found = document(tables, anonymous=anonymous, osts=osts)
+    found = document(tables, anonymous=anonymous, osts=osts, activity=activity)
     found["diagnosis"] = [one["document"] for one in found["diagnosis"]]
     return found
 
@@ -166,15 +174,16 @@ def _tell(
     as_json: bool,
     interactive: bool,
     osts: int | None = None,
+    path: Path | None = None,
 ) -> None:
-    """Tell what is known of a job: on a page, as JSON, or on the terminal."""  # fmt: skip
+    """Tell what is known of a job, and of its log at `path`: on a page, as JSON, or on the terminal."""  # fmt: skip
     from mpiio_ext.analytics.report.output import job_page, job_text
 
     hide = anonymous or areas is not None
-    tables = _hidden(tables, areas, anonymous)
+    tables, seen = _hidden(tables, areas, anonymous, path)
     if output is not None:
-        save(output, job_page(tables, anonymous=hide, osts=osts, interactive=interactive))
+        save(output, job_page(tables, anonymous=hide, osts=osts, interactive=interactive, activity=seen))
     if as_json:
-        click.echo(dumps(_document(tables, hide, osts)))
+        click.echo(dumps(_document(tables, seen, hide, osts)))
     elif output is None:
-        click.echo(job_text(tables, anonymous=hide, osts=osts))
+        click.echo(job_text(tables, anonymous=hide, osts=osts, activity=seen))

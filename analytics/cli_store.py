@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.miner import IOMiner
     from mpiio_ext.analytics.query.tuples import Tuples
 
-__all__ = ["init", "manifest", "query"]
-
 _SETUP = click.Path(path_type=Path, dir_okay=False)
 #: Rows of a query that the terminal asks for: more than it shows, so that it can say that there are more.
 _MOST_ROWS = 1000

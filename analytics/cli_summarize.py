@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.readerprocess import Started
     from mpiio_ext.analytics.tools.system import System
 
-__all__ = ["summarize_job"]
-
 _PATH = click.Path(path_type=Path)
 #: Headings of the parts of a printed summary, by prefix of the columns.
 _PARTS = {

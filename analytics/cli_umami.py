@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.table import Jobs
     from mpiio_ext.analytics.jobs.umami.rows import Umami
 
-__all__ = ["umami"]
-
 _PATH = click.Path(path_type=Path, dir_okay=False)
 
 

@@ -17,11 +17,6 @@ from typing import Literal
 
 from mpiio_ext.analytics.tables.schema import TABLES, Table
 
-__all__ = [
-    "BYTES", "INSTANT", "NUMBER", "PLAIN", "RATE", "SECONDS", "UNKNOWN", "Unit", "Units", "aggregated", "by_name",
-    "common", "of_table", "product", "read", "suit", "total",
-]  # fmt: skip
-
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
@@ -29,8 +24,7 @@ class Unit:
 
     Attributes
     ----------
-    bytes, seconds : int
-        Exponents.
+    bytes, seconds : exponents.
     kind : str
         ``instant``: a time since 1970; ``plain``: a number of a text, which suits everything; ``unknown``.
     """

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["AnalyticsError"]
-
 
 class AnalyticsError(MpiioExtError):
     """A set-up, a store, a query or an analysis that cannot be carried out; the message says why and what to do."""

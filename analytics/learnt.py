@@ -20,8 +20,6 @@ from mpiio_ext.delegates.arbitration.learn import patterns_of_log
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.delegates.arbitration.program import program_name
 
-__all__ = ["patterns_of_logs", "patterns_of_store"]
-
 Row = Mapping[str, Any]
 Learnt = tuple[dict[str, dict[Pattern, int]], list[str]]
 

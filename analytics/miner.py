@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.store.catalog import Catalog
     from mpiio_ext.analytics.store.fill import Report
 
-__all__ = ["IOMiner"]
-
 Date = str | datetime.date | None
 
 
@@ -47,6 +45,9 @@ class IOMiner:
     def __init__(self, setup: str | os.PathLike[str] | Mapping[str, Any] | Setup) -> None:
         self.setup = setup if isinstance(setup, Setup) else load_setup(setup)
         self._engine: Any = None
+
+    def __repr__(self) -> str:
+        return f"IOMiner of the store {self.setup.store}"
 
     def init_stores(self, start_date: Date = None, end_date: Date = None, *, quiet: bool | None = None) -> Report:
         """Convert the logs of the days from `start_date` to `end_date`, both included; None: no bound.

@@ -12,8 +12,6 @@ from multiprocessing.connection import Connection
 from mpiio_ext.analytics import sources
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["main"]
-
 
 def main(descriptor: int) -> None:
     """Read what is asked for, until nobody asks any more."""

@@ -16,8 +16,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Started", "is_hdf5", "may_crash", "start"]
-
 _MODULE = "mpiio_ext.analytics.reader"
 #: What files of HDF5 begin with, and bytes of another kind that may stand in front (a user block).
 _HDF5, _IN_FRONT = b"\x89HDF\r\n\x1a\n", (0, 512, 1024, 2048, 4096)

@@ -50,12 +50,11 @@ from mpiio_ext.analytics.sources.registry import KINDS
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import CLOSED, DocumentError, given, shown
 
-__all__ = ["ENGINE_OPTIONS", "FIELDS", "Engine", "Input", "PlacementPlan", "Setup", "StripeDefault", "load_setup"]
-
 #: What each field of setup.json means, by JSON pointer; ``*`` stands for any name or number.
 FIELDS: dict[str, str] = {
     "/store": "folder of the store; made when it is missing",
-    "/inputs/*": "logs of this kind (darshan, slurm, lmt, results): folders (searched below), files, or shell patterns",
+    "/inputs/*": "logs of this kind (darshan, slurm, cobalt, counters, lmt, results): folders (searched below), files, "
+    "or shell patterns",
     "/inputs/*/*/path": "the same, where the entry has options",
     "/inputs/*/*/date": "what dates a log: path (a date in it), mtime, any (belongs to every period), or auto, the "
     "default (the path; else for Darshan the start of the job, which the log has, for others any)",
@@ -215,8 +214,7 @@ class Setup:
 
     Attributes
     ----------
-    site : Site
-        What is known of the machine; :meth:`stripe_default` knows the mount points that it does not name.
+    site : what is known of the machine; :meth:`stripe_default` knows the mount points that it does not name.
     """
 
     __pydantic_config__ = CLOSED
@@ -262,10 +260,8 @@ def load_setup(source: str | os.PathLike[str] | Mapping[str, Any], folder: str |
 
     Parameters
     ----------
-    source : path or mapping
-        The file, or what it would contain.
-    folder : path
-        What relative paths of a mapping are relative to; of a file it is its own folder.
+    source : the file, or what it would contain.
+    folder : what relative paths of a mapping are relative to; of a file it is its own folder.
 
     Raises
     ------

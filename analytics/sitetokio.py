@@ -14,8 +14,6 @@ from typing import Any
 
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["from_pytokio"]
-
 #: Key of pytokio -> source here; the values are templates, by file system or for the whole machine.
 _FILES = {
     "hdf5_files": "lmt",
@@ -95,8 +93,7 @@ def from_pytokio(document: object, time_zone: str = "UTC") -> tuple[dict[str, An
     ----------
     document : mapping
         pytokio's site.json.
-    time_zone : str
-        Of the machine; pytokio takes that of the process.
+    time_zone : of the machine; pytokio takes that of the process.
 
     Returns
     -------

@@ -41,7 +41,7 @@ from mpiio_ext.analytics.analyses.interference import interference
 from mpiio_ext.analytics.analyses.striping import custom_stripes, ost_union
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import Engine, Tuples, load, open_engine
-from mpiio_ext.analytics.setup import StripeDefault
+from mpiio_ext.analytics.site import StripeDefault
 from mpiio_ext.analytics.store.catalog import Catalog
 
 TARGETS_S = {"custom_stripes": 0.1, "ost_union": 0.4, "critical_paths": 5.0, "interference": 1.0}

@@ -1,5 +1,5 @@
 /*
- * mpiio_bandwidth.c - the micro-benchmark of `python -m mpiio_ext.bench compare` and `scaling`: one write and one read
+ * mpiio_bandwidth.c - the micro-benchmark of `mpiio-ext bench compare` and `scaling`: one write and one read
  * of a pattern, timed, and the memory that they take.
  *
  * A plain MPI program with no tie to this library, so that the very same source runs on any MPI's own MPI-IO, under

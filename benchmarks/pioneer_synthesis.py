@@ -26,7 +26,8 @@ import numpy as np
 import pyarrow as pa
 
 import mpiio_ext  # noqa: F401  (before anything that loads MPI)
-from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.document import PathInfo
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from mpiio_ext.pioneer.synthesis import find_violations, synthesize
 
 TARGET_S, TARGET_OPERATIONS = 5.0, 1_000_000

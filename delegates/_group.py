@@ -11,8 +11,6 @@ from mpiio_ext.errors import ArgumentError, MpiioExtError
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Delegate", "Group", "current", "split"]
-
 _E_ARG, _E_UNSUPPORTED = -2, -5
 
 

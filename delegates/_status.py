@@ -21,21 +21,6 @@ from typing import Any
 
 from mpiio_ext._binding import ffi, lib
 
-__all__ = [
-    "Counter",
-    "DelegateFile",
-    "DelegateStatus",
-    "DelegateWaiter",
-    "Observation",
-    "Rates",
-    "Watch",
-    "as_json",
-    "counters",
-    "own",
-    "rates",
-    "status",
-]
-
 #: What readlink() says of a segment: a memfd, or the file that takes its place where there is none.
 _MEMFD = "/memfd:mpiox"
 _FILE = "/mpiox."

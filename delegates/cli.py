@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.common.commands import HELP, LazyGroup, json_option
+from mpiio_ext.common.options import Duration
 from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from mpiio_ext.delegates._status import DelegateFile, DelegateStatus, Observation, Watch
-
-__all__ = ["delegates", "status"]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _CACHE_CELLS = 10
@@ -282,8 +281,8 @@ def delegates() -> None:
 
 
 @click.command(context_settings=HELP)
-@click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="SECONDS",
-              help="Seconds between two looks; rates are those of the last interval. 0: one look, rates since the "
+@click.option("--interval", type=Duration(zero=True), default="1s", show_default=True,
+              help="Time between two looks; rates are those of the last interval. 0: one look, rates since the "
                    "start.")
 @click.option("--group", metavar="GLOB", help="Only the jobs whose group has such a name; it is in the heading.")
 @click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")

@@ -23,8 +23,6 @@ from pathlib import Path
 from mpiio_ext import abi
 from mpiio_ext.errors import LoadError
 
-__all__ = ["family", "get_include", "get_library", "get_tracer", "interposed", "load", "load_for_tools", "select"]
-
 #: An MPI library, by the names under which the linker knows it.
 _MPI_SONAMES = ("libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1", "libmpi_abi.so.0")
 #: What `mpiio-ext` uses where no MPI library is to be found: it calls none.

@@ -32,18 +32,6 @@ from pathlib import Path
 from mpiio_ext.elf import Elf, ElfError, read
 from mpiio_ext.errors import LoadError
 
-__all__ = [
-    "FROM_SOURCE",
-    "NAMES",
-    "VARIABLE",
-    "chosen",
-    "installed",
-    "of_command",
-    "of_library",
-    "of_mpi4py",
-    "of_part",
-]
-
 #: ABI -> whose it is.
 NAMES = {
     "openmpi": "Open MPI 4 and 5 (libmpi.so.40)",

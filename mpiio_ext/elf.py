@@ -13,8 +13,6 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Elf", "ElfError", "read"]
-
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
 _DT_NULL, _DT_NEEDED, _DT_STRTAB = 0, 1, 5
 _MOST_HEADERS = 1 << 12

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["VARIABLES", "Variable", "looks_ours", "markdown_table", "unknown"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:

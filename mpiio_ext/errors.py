@@ -6,7 +6,14 @@ __all__ = ["ArgumentError", "FileSystemError", "LoadError", "MpiioExtError"]
 
 
 class MpiioExtError(Exception):
-    """Root of every error that mpiio_ext raises on purpose."""
+    """Root of every error that mpiio_ext raises on purpose.
+
+    Attributes
+    ----------
+    exit_status : of a command that ends with it; 2 says that what was given cannot be used.
+    """
+
+    exit_status = 2
 
 
 class LoadError(MpiioExtError, ImportError):

@@ -313,6 +313,10 @@ class Hints:
     arbiter_name: str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        given = ((item.name, getattr(self, item.name)) for item in dataclasses.fields(self))
+        return f"Hints({', '.join(f'{name}={value!r}' for name, value in given if value not in (None, {}))})"
+
     def __post_init__(self) -> None:
         for name, value in self._pairs().items():
             check(name, value)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mpiio_ext._binding import ffi, lib
+from mpiio_ext.common.shown import Shown
 from mpiio_ext.errors import ArgumentError, FileSystemError
 
 __all__ = ["Component", "Fact", "FactSpec", "Layout", "inspect", "registry"]
@@ -82,8 +83,8 @@ class Component:
     targets: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Layout(Shown):
     """All that is known of the layout of a file, or of what new files in a folder get.
 
     Attributes
@@ -123,6 +124,15 @@ class Layout:
         """Return who told a fact, None where nobody did; raises as `fact`."""
         found = self.fact(name)
         return None if found is None else found.source
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return name, value, unit and source of the facts, all of them as text."""
+        return [{"name": fact.spec.name, "value": str(fact.value), "unit": fact.spec.unit, "source": fact.source}
+                for fact in self.facts]  # fmt: skip
+
+    def lines(self) -> list[str]:
+        """Return the path, and the facts."""
+        return [self.path, *(f"{row['name']:<22} {row['value']} ({row['source']})" for row in self.rows())]
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dicts and lists, as ``mpiio-ext layout --json`` prints them."""

@@ -12,8 +12,6 @@ from mpiio_ext._binding import ffi, lib
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, Geometry, _check, _numbers, _text, check_method
 
-__all__ = ["LOCKS", "Choice", "Rule", "choose", "rules", "rules_markdown"]
-
 #: Who grants locks: one kernel, each I/O server (Lustre), a distributed token manager (GPFS), nobody.
 LOCKS = ("local", "server", "token", "none")
 

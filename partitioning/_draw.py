@@ -17,8 +17,6 @@ from mpiio_ext.common.plots import Axis, Chart, Line, Look, Mark, Panel, Segment
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning._plan import Plan
 
-__all__ = ["MAX_STRIPES", "draw_figure", "draw_text"]
-
 #: A picture of more stripes than this has no readable cell.
 MAX_STRIPES = 4096
 
@@ -90,10 +88,8 @@ def draw_figure(plans: Sequence[Plan], path: Path) -> None:
 
     Parameters
     ----------
-    plans : sequence of Plan
-        At least one; usually the same geometry under several methods.
-    path : Path
-        File to write.
+    plans : at least one; usually the same geometry under several methods.
+    path : file to write.
 
     Raises
     ------

@@ -20,20 +20,6 @@ from mpiio_ext.errors import ArgumentError, MpiioExtError
 if TYPE_CHECKING:
     from cffi import FFI
 
-__all__ = [
-    "EXTENT_DTYPE",
-    "MAX_OFFSET_BYTES",
-    "MAX_PARTIES",
-    "SET_DTYPE",
-    "Geometry",
-    "Method",
-    "Plan",
-    "Sets",
-    "StripeSet",
-    "methods",
-    "plan",
-]
-
 #: Largest end of a region and largest stripe size, as the planners' limits in mpiox_partition.h.
 MAX_OFFSET_BYTES = 2**62
 #: Largest number of servers and of aggregators.

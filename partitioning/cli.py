@@ -15,8 +15,6 @@ from mpiio_ext.partitioning._auto import LOCKS, Choice, choose, rules_markdown
 from mpiio_ext.partitioning._draw import TERMINAL_COLOURS, draw_figure, draw_text
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Geometry, Plan, methods, plan
 
-__all__ = ["main"]
-
 _SIZE = Size(most=MAX_OFFSET_BYTES)
 _METHODS = [m.name for m in methods()]
 _PARTIES = click.IntRange(1, MAX_PARTIES)

@@ -12,8 +12,6 @@ from typing import Any
 
 from mpiio_ext.pioneer.operations import Operation
 
-__all__ = ["allowed", "creates", "parsed"]
-
 _CREATE, _RDONLY, _WRONLY = 1, 2, 4  # MPI_MODE_* of MPICH and Open MPI
 
 
@@ -42,7 +40,7 @@ def parsed(extra: str | None) -> dict[str, Any]:
     """Return the object that the column `extra` of an operation is; an empty one where it is none."""
     try:
         found = json.loads(extra) if extra else {}
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         found = {}
     return found if isinstance(found, dict) else {}
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mpiio_ext.pioneer.profile import Profile
     from mpiio_ext.pioneer.table import TraceInfo
 
-__all__ = ["pioneer", "say_loss"]
 
 def _load_path(name: str) -> WorkloadPath:
     from mpiio_ext.pioneer.path import WorkloadPath
@@ -130,10 +129,8 @@ def profile(workload_path: str, output: str, plain: bool) -> None:
         save(found, Path(output))
     except OSError as error:
         raise ArgumentError(str(error)) from error
-    for name, item in found.classes.items():
-        sessions = sum(item.access_mode.values())
-        click.echo(f"{name}: {item.files} files, {sessions} open sessions, "
-                   f"{sum(item.inside.values()) + sum(item.outside.values()):,} operations")  # fmt: skip
+    for line in found.lines():
+        click.echo(line)
 
 
 def _is_path(name: str) -> bool:

@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 
 from mpiio_ext.common.commands import HELP, output_option
-
-__all__ = ["everything"]
+from mpiio_ext.common.options import Duration
 
 
 def _scale(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:  # noqa: ARG001
@@ -77,8 +76,8 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
 @click.option("--spin-us", type=click.IntRange(min=0), metavar="US", help="As of `pioneer replay`.")
 @click.option("--launcher", metavar="WORDS", help="Launcher of MPI programs with options; -n N is put behind it.  "
               "[default: mpiexec of this environment]")
-@click.option("--limit", type=click.FloatRange(min=0, min_open=True), metavar="S",
-              help="End the replay after S seconds.  [default: 10 times its planned time, and 10 minutes]")
+@click.option("--limit", type=Duration(),
+              help="End the replay after this time.  [default: 10 times its planned time, and 10 minutes]")
 @click.option("--format", "reader", metavar="NAME", help="Format of the trace; else it is found out.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Take operations on files that match; may be repeated.")
 @click.option("--skip", multiple=True, metavar="GLOB", help="Leave out those on files that match; may be repeated.")

@@ -12,8 +12,6 @@ from mpiio_ext.common.commands import HELP, JsonCommand, json_option, output_opt
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.compare.comparison import Comparison
 
-__all__ = ["compare", "say_comparison"]
-
 _PATH = click.Path(path_type=Path)
 
 

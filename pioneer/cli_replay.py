@@ -16,15 +16,13 @@ import click
 
 from mpiio_ext.cli.words import complete_hint
 from mpiio_ext.common.commands import FAILED, HELP, UNUSABLE
+from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
     from mpiio_ext.pioneer.engine import Outcome, Plan
-
-__all__ = ["replay"]
-
 
 
 def _under_extension(hint: tuple[str, ...], hints_file: str | None, words: list[str]) -> None:
@@ -204,10 +202,10 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
               help="Slack times are multiplied by it; 0: as fast as can be.")
 @click.option("--spin-us", type=click.IntRange(min=0), metavar="US", help="End of each slack time that is spun for; "
               "0: none.  [default: as much as sleeps are late here, measured; next to none where ranks share cores]")
-@click.option("--most-bytes", type=click.IntRange(min=0), default=None, metavar="N",
-              help="That a rank may write, preallocate, and make of files that are read.")
-@click.option("--report", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="S",
-              help="A rank that makes no progress for S seconds says where it stands; 0: never.")
+@click.option("--most-bytes", type=Size(), metavar="SIZE",
+              help="What a rank may write, preallocate, and make of files that are read.")
+@click.option("--report", type=Duration(zero=True), default="60s", show_default=True,
+              help="A rank that makes no progress for so long says where it stands; 0: never.")
 @click.option("--existing", is_flag=True, help="FOLDER may hold files that no replay has made; they may be lost.")
 @click.option("--extension", is_flag=True, help="Put the extension under it, as mpiio-ext run does.")
 @click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", shell_complete=complete_hint,

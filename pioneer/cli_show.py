@@ -16,8 +16,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["show"]
-
 _LINES = 1000
 
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.table import Clock
 
-__all__ = ["LEAST", "corrected", "fit"]
-
 #: Moments that are wanted for a drift.
 LEAST = 3
 _ROUNDS = 20

@@ -24,8 +24,6 @@ from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.synthesis import find_violations, synthesize, with_shapes
 
-__all__ = ["CONTROLS", "QUOTA_LIMITS", "Row", "fidelity", "to_json", "to_markdown"]
-
 _MULTISETS = ("duration", "opened", "size", "request_gap", "session_gap", "offset", "touched")
 #: Limits of the modes that draw nothing anew.
 QUOTA_LIMITS: Mapping[str, float] = {**LIMITS, "counts": 0.0, **dict.fromkeys(_MULTISETS, 0.005)}

@@ -16,8 +16,6 @@ from mpiio_ext.common.files import replacing
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
 
-__all__ = ["FORMS_OF_PATHS", "FORMS_OF_PROFILES", "named_after", "save_path"]
-
 #: By extension, what is written.
 FORMS_OF_PATHS = {".parquet": "Parquet", ".json": "JSON", ".txt": "the text of `pioneer show`, for reading alone"}
 FORMS_OF_PROFILES = {".json": "JSON"}

@@ -14,9 +14,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["CATALOG", "NEEDING", "REMOVING", "SECOND_NAMES", "WHENCE", "Operation", "Role", "normal_name",
-           "operation_of"]
-
 
 class Role(enum.Enum):
     """What an operation does. The first ones belong to an open session."""

@@ -21,8 +21,6 @@ from mpiio_ext.tune.replayed import END_MARK
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["obey"]
-
 _SLEEP_S = 0.001
 
 

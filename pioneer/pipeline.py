@@ -62,8 +62,6 @@ from mpiio_ext.pioneer.traces import (
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.synthesis import Scale
 
-__all__ = ["STEPS", "Pipeline", "StepError", "default_launcher", "not_in_path"]
-
 STEPS = ("sanitize", "path", "profile", "synthesize", "replay", "compare")
 
 #: Of replay.json.

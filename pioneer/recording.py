@@ -13,8 +13,6 @@ from pathlib import Path
 from mpiio_ext.common.called import Option, call, words_of
 from mpiio_ext.pioneer.path import WorkloadPath
 
-__all__ = ["record"]
-
 
 def record(command: Sequence[str], **options: Option) -> WorkloadPath:
     """Run a program once under the tracer, and return what it did as a workload path.
@@ -31,6 +29,6 @@ def record(command: Sequence[str], **options: Option) -> WorkloadPath:
     """
     with tempfile.TemporaryDirectory(prefix="mpiio-ext-") as folder:
         trace, path = Path(folder) / "trace", Path(folder) / "path.parquet"
-        call(["trace", *words_of(options), "-o", str(trace), "--", *command])
+        call(["trace", *words_of(options), "-o", str(trace)], program=command)
         call(["pioneer", "path", str(trace), "-o", str(path)])
         return WorkloadPath.load(path)

@@ -30,8 +30,6 @@ from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.profile import find_sessions
 from mpiio_ext.pioneer.show_operations import HEAD, NULL, OperationLines, encoded, printable, ranges
 
-__all__ = ["Selection", "show"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:

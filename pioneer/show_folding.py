@@ -19,8 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_PERIOD", "Folds", "fold", "unfolded"]
-
 MOST_PERIOD = 8
 _Numbers = NDArray[np.int64]
 

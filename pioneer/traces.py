@@ -40,9 +40,6 @@ from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
 from mpiio_ext.pioneer.sanitize.survey import Survey, Surveyor, take_survey
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, info_of
 
-__all__ = ["communicators_of", "groups_of", "is_table", "not_represented", "not_told", "open_trace", "path_of",
-           "read_sanitized", "require_match", "sanitize_to", "sanitized", "save_sanitized", "selected", "tables_of"]
-
 _PARQUET = b"PAR1"
 _KEY = b"pioneer"
 #: Names of files in a message.

@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # `support`, `differential` and `cluster` are imported by name under --import-mode=importlib
 sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path not in sys.path]
 
-from support import apart, cbuild, fuzz, tiers  # noqa: E402
+from support import apart, cbuild, fuzz, tiers, workers  # noqa: E402
 from support.cases import Cases  # noqa: E402
 from support.durations import Durations  # noqa: E402
 from support.launch import Launch, library_path, mpi_family, mpi_run, python_alone, python_run  # noqa: E402
@@ -57,19 +57,17 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what is slow unless it was asked for. Workers take the tests file by file.
-
-    Where workers cannot have a /dev/shm of their own, one makes all launches: tests look at what is left there.
-    """
+    """Skip what is slow unless it was asked for; tell workers what they take together."""
     slow = pytest.mark.skip(reason="slow: run with --run-slow")
     for item in items:
         fuzz.prepare(item)
-        alone = "mpi" in item.keywords and not config.stash[APART]
-        item.add_marker(pytest.mark.xdist_group("mpi" if alone else item.location[0]))
+        item.add_marker(pytest.mark.xdist_group(workers.group(item, apart=config.stash[APART])))
         if tiers.runs_under_both(item):
             item.add_marker(pytest.mark.both)
         if "slow" in item.keywords and not config.getoption("--run-slow"):
             item.add_marker(slow)
+    if hasattr(config, "workerinput"):
+        items.sort(key=workers.place)
 
 
 @pytest.fixture(scope="session")

@@ -21,8 +21,6 @@ from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, s
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
 
-__all__ = ["NO_NAME", "applications", "labels"]
-
 #: Label of logs that do not tell their executable.
 NO_NAME = "(no name)"
 #: Label of applications without a science area; a number follows.
@@ -35,10 +33,8 @@ def labels(names: Sequence[str], areas: Mapping[str, str]) -> dict[str, str]:
 
     Parameters
     ----------
-    names : sequence of str
-        Applications, in the order in which they are numbered.
-    areas : mapping of str to str
-        Application -> science area; an application may be a pattern (``vasp*``). The first that matches counts.
+    names : applications, in the order in which they are numbered.
+    areas : application -> science area; an application may be a pattern (``vasp*``). The first that matches counts.
     """
     counts: dict[str, int] = {}
     found = {}
@@ -107,16 +103,11 @@ def applications(
 
     Parameters
     ----------
-    source : Source
-        With the table ``darshan_job``.
-    top : int
-        Applications to name in each direction.
-    anonymous : bool
-        Name science areas instead of applications.
-    areas : mapping of str to str, optional
-        Application (or pattern) -> science area; implies `anonymous`.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    source : with the table ``darshan_job``.
+    top : applications to name in each direction.
+    anonymous : name science areas instead of applications.
+    areas : application (or pattern) -> science area; implies `anonymous`.
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
 
     Returns
     -------

@@ -13,8 +13,6 @@ from mpiio_ext.analytics.analyses.source import Source, columns_of, expression
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["count_words", "jobs_of", "share", "share_words"]
-
 
 def jobs_of(source: Source, origin: str | None, columns: Sequence[str], table: str = "darshan_job") -> ir.Table:
     """Return columns of a table of logs, those of one `origin` (``darshan``, ``bench``, ``library``) or of all (None).

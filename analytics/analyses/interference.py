@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-__all__ = ["STEP_S", "interference"]
-
 #: Seconds of a step of the table ``lmt``.
 STEP_S = 5
 #: Steps that are summed up in arrays (240 MB), in a fraction of the time of a window: four days of 248 OSTs.
@@ -46,10 +44,8 @@ def interference(files: Tuples, lmt: Tuples, direction: Literal["read", "write"]
 
     Parameters
     ----------
-    files : Tuples
-        Of ``darshan_file``; files without OSTs or without a time of this direction are left out.
-    lmt : Tuples
-        Of one file system.
+    files : of ``darshan_file``; files without OSTs or without a time of this direction are left out.
+    lmt : of one file system.
     direction : {"read", "write"}
 
     Returns

@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING
 from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
-from mpiio_ext.analytics.setup import StripeDefault
+from mpiio_ext.analytics.site import StripeDefault
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
-
-__all__ = ["striping"]
 
 #: Stripe counts from which files are counted together: name -> (from, to).
 _COUNTS = {"1": (1, 1), "2–4": (2, 4), "5–8": (5, 8), "9–32": (9, 32), "33–128": (33, 128), "> 128": (129, None)}
@@ -54,10 +52,8 @@ def striping(source: Source, *, origin: str | None = "darshan") -> Result:
 
     Parameters
     ----------
-    source : Source
-        With the table ``darshan_file``; defaults of mount points are those of its set-up, where it has one.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    source : with the table ``darshan_file``; defaults of mount points are those of its set-up, where it has one.
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
 
     Returns
     -------

@@ -21,8 +21,6 @@ from mpiio_ext.analytics.analyses.source import Source, fetch
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["CLASSES", "middleware"]
-
 #: Class -> (name, processes from, to); None: no bound.
 CLASSES = (("One", 1, 1), ("Small", 2, 1024), ("Medium", 1025, 8192), ("Large", 8193, None))
 _KINDS = ("POSIX", "MPI-IO, independent", "MPI-IO, collective", "none")
@@ -89,10 +87,8 @@ def middleware(source: Source, *, origin: str | None = "darshan") -> Result:
 
     Parameters
     ----------
-    source : Source
-        With the tables ``darshan_job`` and ``darshan_file``.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    source : with the tables ``darshan_job`` and ``darshan_file``.
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
 
     Returns
     -------

@@ -14,8 +14,6 @@ from mpiio_ext.analytics.analyses.result import Chart, Result
 if TYPE_CHECKING:
     from mpiio_ext.analytics.store.catalog import Catalog
 
-__all__ = ["placement_of"]
-
 
 def _chart(rows: list[dict[str, int | str]]) -> list[Chart]:
     """Return the bytes of each target as a figure; none of nothing."""

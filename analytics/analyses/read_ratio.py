@@ -17,8 +17,6 @@ from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, s
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
 
-__all__ = ["read_ratio"]
-
 _BINS = 100
 #: Bins of their own: nothing read; nothing written.
 _WRITE_ONLY, _READ_ONLY = -1, _BINS
@@ -42,10 +40,8 @@ def read_ratio(source: Source, *, origin: str | None = "darshan") -> Result:
 
     Parameters
     ----------
-    source : Source
-        With the table ``darshan_job``.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    source : with the table ``darshan_job``.
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
 
     Returns
     -------

@@ -25,8 +25,6 @@ from mpiio_ext.analytics.analyses.source import Source, fetch
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["sharing"]
-
 #: Pattern, what R is, label; in the order of the figure.
 _CLASSES = (
     ("N-1", "1/P, or all files shared by all", "N-1"),
@@ -90,10 +88,8 @@ def sharing(source: Source, *, origin: str | None = "darshan") -> Result:
 
     Parameters
     ----------
-    source : Source
-        With the tables ``darshan_job`` and ``darshan_file``.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    source : with the tables ``darshan_job`` and ``darshan_file``.
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
 
     Returns
     -------

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.query import Tuples
     from mpiio_ext.analytics.query.engines import Engine
 
-__all__ = ["Remembered", "Source", "Tables", "columns_of", "expression", "fetch", "has"]
-
 
 class Source(Protocol):
     """Load tables by name, as :class:`mpiio_ext.analytics.miner.IOMiner` does."""
@@ -35,8 +33,7 @@ class Tables:
 
     Parameters
     ----------
-    tables : mapping of str to pyarrow.Table
-        By the names of the unified schema.
+    tables : by the names of the unified schema.
     """
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:

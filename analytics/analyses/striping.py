@@ -20,9 +20,7 @@ Source: IOMiner, Section III-C (customised striping), III-F (OSTs of a job).
 from __future__ import annotations
 
 from mpiio_ext.analytics.query import Tuples
-from mpiio_ext.analytics.setup import StripeDefault
-
-__all__ = ["custom_stripes", "customised", "ost_union"]
+from mpiio_ext.analytics.site import StripeDefault
 
 _LAYOUT = ("job_id", "log_id", "file_id", "stripe_size", "stripe_count", "stripe_offset", "components")
 
@@ -43,8 +41,7 @@ def custom_stripes(files: Tuples, default: StripeDefault | None = None) -> Tuple
 
     Parameters
     ----------
-    files : Tuples
-        Of ``darshan_file``.
+    files : of ``darshan_file``.
     default : StripeDefault, optional
     """
     return files.project(*_LAYOUT).filter(customised(default))

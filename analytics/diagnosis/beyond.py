@@ -13,8 +13,6 @@ from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.storage import alike
 
-__all__ = ["beyond", "why_unknown"]
-
 #: Factor -> (limit's name, words, unit). What is no fault by itself is not here: one file alone, pauses, POSIX.
 _LIMITS = {
     "processes_per_ost": ("contention", "processes per OST", "count"),
@@ -31,7 +29,7 @@ _LIMITS = {
 def beyond(case: Case) -> list[str]:
     """Return each factor of the job that is beyond its limit, in words."""
     values = {**case.per_job, "metadata": case.metadata}
-    if case.time - float(case.files.largest(case.files.duration)[0]) < case.limits.reported * case.time:
+    if case.swept - float(case.files.largest(case.files.duration)[0]) < case.limits.reported * case.swept:
         values["serialised"] = float("nan")  # the others take no time, one after the other or not
     found = [f"{words} {said(case.value(value), unit)}" for name, (limit, words, unit) in _LIMITS.items()
              if (value := values.get(name, float("nan"))) >= getattr(case.limits, limit)]  # fmt: skip

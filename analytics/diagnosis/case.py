@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis import ranks
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import Advice, Confidence, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.targets import count_of_osts
@@ -17,8 +18,6 @@ from mpiio_ext.analytics.factors.catalogue import factors
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.sweep.intervals import sweep
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
-
-__all__ = ["Case"]
 
 #: Files and OSTs that a finding names at most.
 MOST_NAMES = 5
@@ -33,21 +32,96 @@ class Case:
     ----------
     files : Files
     limits : Limits
-    anonymous : bool
-        Names become numbers, values are rounded to two digits.
-    osts : int, optional
-        OSTs that are known to exist.
+    anonymous : names become numbers, values are rounded to two digits.
+    osts : OSTs that are known to exist.
+    activity : what DXT and HEATMAP of the log tell.
+    own_share : the job's bytes over those that its OSTs moved meanwhile.
     """
 
-    def __init__(self, files: Files, limits: Limits, anonymous: bool = False, osts: int | None = None) -> None:
+    def __init__(
+        self, files: Files, limits: Limits, anonymous: bool = False, osts: int | None = None,
+        activity: Activity | None = None, own_share: float | None = None,
+    ) -> None:  # fmt: skip
         self.files = files
         self.limits = limits
         self.anonymous = anonymous
         self.osts = osts
-        self.time = float(np.nan_to_num(files.critical_time[0]))
-        self.exclusive = files.exclusive
+        self.activity, self.own_share = activity, own_share
+        self.write = files.direction == "write"
+        self.swept = float(np.nan_to_num(files.critical_time[0]))
+        self.of_time, self.exclusive = self._in_io()
+        self.time = float(self.exclusive.sum())
         self.about: dict[str, Flags] = {}  # cause -> files that its finding is about
         self.order = [int(row) for row in np.argsort(-files.exclusive, kind="stable") if files.critical[row]]
+
+    # ---- time in I/O -------------------------------------------------------------------------------------------------
+
+    def _in_io(self) -> tuple[str, Numbers]:
+        """Return where the time in I/O is known from, in words, and its part of each file's exclusive time (s).
+
+        DXT tells when any rank is in a call, HEATMAP in which bins of time bytes move; without them a file counts from
+        its first to its last access.
+        """
+        exclusive, seen = self.files.exclusive, self.activity
+        if any(self.complete):
+            called = [row.called + syncing if row and sure else np.inf
+                      for row, sure, syncing in zip(self.rows, self.complete, self.syncing, strict=True)]  # fmt: skip
+            return "time in which any rank is in a call (DXT)", np.minimum(exclusive, called)
+        if seen is not None and seen.source == "HEATMAP" and self.swept > 0:
+            moving = seen.wall.get(self.write, 0.0)
+            if 0 < moving < 0.9 * self.swept - seen.resolution:
+                return "time in which bytes move (HEATMAP)", exclusive * moving / self.swept
+        return "critical time", exclusive
+
+    @functools.cached_property
+    def rows(self) -> list[Row | None]:
+        """Return what DXT has of each file."""
+        if self.activity is None or "file_id" not in self.files.table.schema.names:
+            return [None] * len(self.files)
+        return [self.activity.rows.get((number, self.write)) for number in self.files.table["file_id"].to_pylist()]
+
+    @functools.cached_property
+    def complete(self) -> list[bool]:
+        """Return for each file whether DXT has all requests that POSIX has counted."""
+        return [row is not None and float(row.requests.sum()) >= 0.99 * known > 0
+                for row, known in zip(self.rows, self.files.requests(), strict=True)]  # fmt: skip
+
+    @functools.cached_property
+    def calls(self) -> list[Calls]:
+        """Return the counters of each file that are in no table; zeros where they are not known."""
+        if self.activity is None or "file_id" not in self.files.table.schema.names:
+            return [Calls()] * len(self.files)
+        numbers = self.files.table["file_id"].to_pylist()
+        return [self.activity.calls.get(number, Calls()) for number in numbers]
+
+    @functools.cached_property
+    def syncs(self) -> Numbers:
+        """Return how often each file is synced; 0 where the log does not tell."""
+        return np.array([float(calls.syncs) for calls in self.calls])
+
+    @functools.cached_property
+    def syncing(self) -> Numbers:
+        """Return the time (s) that a rank spends in syncs of each file: Darshan's write time that DXT does not have."""
+        out = np.zeros(len(self.files))
+        for place, (row, calls) in enumerate(zip(self.rows, self.calls, strict=True)):
+            if row is not None and self.write and calls.syncs and self.complete[place]:
+                own = float(np.nan_to_num(self.files["write_time"][place])) - float(row.busy.sum())
+                out[place] = max(0.0, own / max(len(row.ranks), 1))
+        return out
+
+    @functools.cached_property
+    def in_mpi(self) -> Numbers:
+        """Return the time (s) that the slowest rank of each file spends in MPI-IO calls; 0 where it is not known."""
+        return np.array([calls.mpi[self.write] for calls in self.calls])
+
+    def saved(self, chosen: Any) -> float:
+        """Return the time in I/O that would be saved if the chosen files were not accessed (s)."""
+        return (self.swept - self.time_without(chosen)) * self.time / self.swept if self.swept > 0 else 0.0
+
+    def traced(self, chosen: Any) -> list[tuple[int, Row]]:
+        """Return the chosen files of which DXT has all requests, most critical first."""
+        return [(place, row) for place in self.order if chosen[place] and self.complete[place]
+                and (row := self.rows[place]) is not None]  # fmt: skip
 
     # ---- numbers -----------------------------------------------------------------------------------------------------
 
@@ -139,17 +213,28 @@ class Case:
     @functools.cached_property
     def movers(self) -> Numbers:
         """Return how many ranks move the bytes of each file."""
-        return ranks.movers(self.files)
+        found = ranks.movers(self.files)
+        for place, row in self.traced(self.files.critical):
+            found[place] = row.moved.sum() / max(float(row.moved.max()), 1.0)
+        return found
 
     @functools.cached_property
     def in_calls(self) -> Numbers:
         """Return the part of each file's exclusive time that its slowest rank spends in data calls (s)."""
-        return np.minimum(ranks.time_in_calls(self.files), self.exclusive)
+        found = ranks.time_in_calls(self.files)
+        for place, row in self.traced(self.files.critical):
+            found[place] = max(found[place], row.busy.max() + self.syncing[place])
+        return np.minimum(found, self.exclusive)
 
     @functools.cached_property
     def rank_time(self) -> tuple[float, float]:
         """Return the time that a rank spends in metadata calls and in data calls, of both directions (s)."""
         return ranks.metadata_and_data(self.files, self.processes if self.processes > 0 else 1.0)
+
+    @property
+    def minor(self) -> bool:
+        """Whether a rank spends less than a tenth of its time in data calls on those of the direction at hand."""
+        return float(np.nansum(ranks.time_in_calls(self.files))) < 0.1 * self.rank_time[1]
 
     @property
     def metadata(self) -> float:
@@ -234,20 +319,23 @@ class Case:
         costs: bool = False,
         whole: float | None = None,
     ) -> Finding | None:
-        """Return a finding, or None where it explains too little of the critical time, or of the I/O time `whole` (s).
+        """Return a finding, or None where it explains too little of the time in I/O, `whole` (s), or of the run time.
 
         `at_most`: `time` is that of the files that it is about, and not what was measured or would be saved; `costs`:
         that it costs time is seen nevertheless, however fast the job is.
         """
+        if confidence == "high" and whole is None and self.minor:
+            confidence, reason = "medium", f"{reason}; calls of the other direction take ten times as long"
         base = self.time if whole is None else whole
         share = min(1.0, time / base) if base > 0 else 0.0
-        if share < self.limits.reported:
+        if share < self.limits.reported or 2 * share * base < self.limits.trivial * np.nan_to_num(self.run_time):
             return None
         if chosen is not None:
             self.about[cause] = np.asarray(chosen)
         files = [] if chosen is None else self.named(chosen)
         names = self.ost_names(osts)
         said = self.value(share), self.value(share * base)
-        of = "critical time" if whole is None else "I/O time of a process"
+        of = self.of_time if whole is None else "I/O time of a process"
+        of_run = self.value(min(1.0, share * base / self.run_time)) if self.run_time > 0 else float("nan")
         return Finding(cause, title, *said, confidence, reason, evidence, files, names, advice, at_most,
-                       costs or not at_most, of)  # fmt: skip
+                       costs or not at_most, of, of_run)  # fmt: skip

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpiio_ext.analytics.diagnosis.activity import Activity
 from mpiio_ext.analytics.diagnosis.beyond import beyond, why_unknown
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.causes import RULES, dominant_file, without_effects
@@ -37,8 +38,6 @@ from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["diagnose", "uncounted"]
 
 #: What is unknown without a module of Darshan: (module, factors, what they are about).
 _MODULES = (
@@ -59,6 +58,8 @@ def diagnose(
     background: float = BACKGROUND,
     anonymous: bool = False,
     osts: int | None = None,
+    activity: Activity | None = None,
+    own_share: float | None = None,
 ) -> Diagnosis:
     """Return the diagnosis of one job.
 
@@ -78,6 +79,10 @@ def diagnose(
         Without names of files, programs and OSTs, without ids and dates; numbers rounded to two digits.
     osts : int, optional
         OSTs that are known to exist where the files lie: advice names no more.
+    activity : Activity, optional
+        What DXT and HEATMAP of the log tell (:func:`.activity_read.activity_of`).
+    own_share : float, optional
+        The job's bytes over those that its OSTs moved meanwhile, where the servers tell.
 
     Raises
     ------
@@ -97,7 +102,7 @@ def diagnose(
     view = _files(table, jobs, direction, background)
     if not _time(view) > 0:
         return _without_times(who, view, jobs, limits, anonymous)
-    case = Case(view, limits, anonymous, osts)
+    case = Case(view, limits, anonymous, osts, activity, own_share)
     found, seen = _findings(case)
     return Diagnosis(
         who, direction, facts=_facts(case), critical_files=_critical(case), findings=found,
@@ -171,9 +176,10 @@ def _facts(case: Case) -> list[Evidence]:
         *case.evidence(f"bytes {verb}", moved, "B"),
         *case.evidence("from the first access to the last one", float((last - first)[0]), "s"),
         *case.evidence("bandwidth over that (Equation 1)", float(bandwidth([moved], first, last)[0]), "B/s"),
-        *case.evidence("critical time, in which files are accessed", case.time, "s"),
-        *case.evidence("bandwidth over the critical time", case.bandwidth, "B/s"),
-        *case.evidence("critical time, of the run time", case.of_run, "share"),
+        *case.evidence("critical time, in which files are accessed", case.swept, "s"),
+        *(case.evidence(case.of_time, case.time, "s") if case.time < case.swept else []),
+        *case.evidence(f"bandwidth over the {case.of_time}", case.bandwidth, "B/s"),
+        *case.evidence(f"{case.of_time}, of the run time", case.of_run, "share"),
         *case.evidence(f"files {verb}{_streams(files)}", float(files.timed().sum()), "count"),
         *case.evidence("critical files", float(len(case.order)), "count"),
         *case.evidence("processes", case.processes, "count"),
@@ -183,7 +189,7 @@ def _facts(case: Case) -> list[Evidence]:
 def _critical(case: Case) -> list[tuple[str, Evidence]]:
     shown = []
     for row in case.order[:MOST_NAMES]:
-        share = case.value(case.exclusive[row] / case.time)
+        share = case.value(case.exclusive[row] / case.time) if case.time > 0 else 0.0
         shown.append((case.name(row), Evidence(said(share, "share"), case.value(case.exclusive[row]), "s")))
     return shown
 
@@ -192,7 +198,7 @@ def _not_low(case: Case) -> str:
     if not case.fast:
         return ""
     here, bound = (said(value, "B/s") for value in (case.value(case.bandwidth), case.limits.fast))
-    return f"the bandwidth over the critical time is {here}, and low is below {bound}"
+    return f"the bandwidth over the {case.of_time} is {here}, and low is below {bound}"
 
 
 def _trivial(case: Case) -> str:

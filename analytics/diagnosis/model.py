@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from mpiio_ext.analytics.diagnosis.words import said
 
-__all__ = ["Advice", "Confidence", "Diagnosis", "Evidence", "Finding"]
-
 Confidence = Literal["high", "medium", "low"]
 _CONFIDENCES = ("high", "medium", "low")
 _WIDTH = 100
@@ -76,6 +74,8 @@ class Finding:
         Whether the log shows that it costs time: a bandwidth that is not low does not speak against it then.
     of : str
         What `share` is a share of.
+    of_run : float
+        The same time as a share of the run time; NaN where that is unknown.
     """
 
     cause: str
@@ -91,16 +91,18 @@ class Finding:
     at_most: bool = False
     costs: bool = True
     of: str = "critical time"
+    of_run: float = float("nan")
 
     @property
     def explained(self) -> str:
         """Return how much of the time it explains, in words."""
-        return f"{'at most ' if self.at_most else ''}{said(self.share, 'share')} of the {self.of}"
+        run = f", {said(self.of_run, 'share')} of the run time" if self.of_run >= 0 else ""
+        return f"{'at most ' if self.at_most else ''}{said(self.share, 'share')} of the {self.of}{run}"
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Return what findings are sorted by: confidence first, then the share that they explain."""
-        return _CONFIDENCES.index(self.confidence), -self.share
+        """Return what findings are sorted by: confidence first, then the time that they explain."""
+        return _CONFIDENCES.index(self.confidence), -self.time
 
     def lines(self, number: int) -> list[str]:
         """Return the finding as lines of text."""
@@ -137,7 +139,7 @@ class Diagnosis:
     critical_files : sequence of (str, Evidence)
         The longest critical files and their exclusive times.
     findings : sequence of Finding
-        Surest first; of the same confidence, by the share of the time that they explain, largest first.
+        Surest first; of the same confidence, by the time that they explain, longest first.
     notes : sequence of str
         What was seen and is no cause.
     unknown : sequence of str
@@ -225,6 +227,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     out = dataclasses.asdict(finding)
     out["share"] = {"value": finding.share, "unit": "share"}
     out["time"] = {"value": finding.time, "unit": "s"}
+    out["of_run"] = {"value": finding.of_run if finding.of_run >= 0 else None, "unit": "share"}
     out |= {name: list(out[name]) for name in ("evidence", "files", "osts", "advice")}
     return out
 

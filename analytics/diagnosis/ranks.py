@@ -21,8 +21,6 @@ from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.sweep.intervals import sweep
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 
-__all__ = ["metadata_and_data", "movers", "processes", "run_time", "time_in_calls"]
-
 
 def processes(files: Files) -> float:
     """Return how many processes a job has: of logs side by side, those of the most that run at once; NaN if unknown."""
@@ -67,6 +65,18 @@ def movers(files: Files) -> Numbers:
     busier = np.fmax(files["slowest_rank_bytes"], files["fastest_rank_bytes"]) - other
     found = np.clip(ratio(moved, np.where(busier > 0, busier, np.nan)), 1.0, _ranks(files))
     return np.where(files["ranks"] == 1, 1.0, found)
+
+
+def appended(files: Files) -> Flags:
+    """Return for each file whether its ranks append to it, one between the others.
+
+    Darshan counts the place of an appended write by what the rank itself has written: so the file ends, by its count,
+    where the busiest rank alone would have ended, although several ranks write, each behind its own last write.
+    """
+    ends = files["max_offset_written"] + 1
+    busier = np.fmax(files["slowest_rank_bytes"], files["fastest_rank_bytes"]) - np.nan_to_num(files["bytes_read"])
+    in_turn = files["consec_writes"] >= 0.9 * files.requests("write")
+    return np.asarray((files["ranks"] > 1) & in_turn & (ends <= 1.1 * busier) & (files["bytes_written"] >= 1.5 * ends))
 
 
 def time_in_calls(files: Files, direction: str | None = None) -> Numbers:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["count_of_osts"]
-
 #: OSTs from which on, and share of the indexes up to the highest that must have been met.
 _LEAST, _MET = 16, 0.9
 

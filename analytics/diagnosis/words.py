@@ -6,8 +6,6 @@ import math
 
 from mpiio_ext.common.units import seconds_text, size_text
 
-__all__ = ["number", "rounded", "said"]
-
 
 def rounded(value: float, digits: int) -> float:
     """Return a value with so many significant digits; whole numbers stay whole."""

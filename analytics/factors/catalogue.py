@@ -16,8 +16,6 @@ from mpiio_ext.analytics.factors import paper, pattern, sharing, storage
 from mpiio_ext.analytics.factors.registry import Factor, register, registered
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["BUILT_IN", "ENTRY_POINTS", "factors", "find", "markdown_table"]
-
 #: Group of entry points.
 ENTRY_POINTS = "mpiio_ext.analytics.factors"
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
-__all__ = ["bandwidth", "files_per_process", "ratio", "read_ratio", "sequential_ratio", "weighted"]
-
 
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Numbers:
     """Return ``part / whole`` elementwise; NaN where `whole` is 0 or either is NaN."""
@@ -52,9 +50,8 @@ def weighted(values: Numbers, exclusive: Numbers, starts: Whole, min_known: floa
         t_i (s); 0 for files that are not critical.
     starts : ndarray
         Index of the first file of each job; files of a job stand side by side.
-    min_known : float
-        Where the value is known for a smaller share of a job's critical time than this, the job's is NaN. Otherwise the
-        mean goes over the files whose value is known.
+    min_known : where the value is known for a smaller share of a job's critical time than this, the job's is NaN.
+        Otherwise the mean goes over the files whose value is known.
 
     Returns
     -------

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 #: A query, or a table of files.
 Asked: TypeAlias = "Tuples | pa.Table | ds.Dataset"
 
-__all__ = ["base_columns", "extract", "with_jobs"]
-
 #: Rows of a piece unless asked for otherwise; dozens of columns are looked at together.
 PIECE = 1 << 18
 

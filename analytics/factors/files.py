@@ -25,8 +25,6 @@ from mpiio_ext.analytics.tables.schema import OST_WORD_BITS, SIZE_BINS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BACKGROUND", "COLUMNS", "Files", "bins", "column_name"]
-
 Kept = TypeVar("Kept")
 Values = TypeVar("Values", Numbers, Flags)
 

@@ -15,8 +15,6 @@ from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["collective", "no_collective", "non_consecutive", "osts", "processes_per_ost", "small"]
-
 #: Cells of a table of (job, OST) up to which it is quicker than sorting.
 MOST_CELLS = 1 << 28
 

@@ -9,8 +9,6 @@ from mpiio_ext.analytics.factors.files import Files, bins
 from mpiio_ext.analytics.factors.registry import factor
 from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["small_files", "unaligned"]
-
 
 @factor(
     "unaligned",

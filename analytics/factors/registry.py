@@ -26,8 +26,6 @@ from mpiio_ext.analytics.factors.files import COLUMNS, Files, column_name
 from mpiio_ext.analytics.tables.arrays import Numbers
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["Factor", "factor", "register", "registered", "unregister"]
-
 Weighting = Literal["exclusive", "job"]
 
 

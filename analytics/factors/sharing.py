@@ -14,8 +14,6 @@ from mpiio_ext.analytics.factors.registry import factor
 from mpiio_ext.analytics.sweep.intervals import sweep
 from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["dominant_file", "gaps", "idle", "metadata", "root_writes", "serialised", "straggler"]
-
 _TIMES = ("{start}", "{end}")
 
 

@@ -19,8 +19,6 @@ from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.factors.registry import factor
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
-__all__ = ["alike", "ost_times", "slow_file", "slow_ost"]
-
 #: Files are alike whose bytes differ from the median by this factor at most.
 ALIKE = 2.0
 

@@ -21,8 +21,6 @@ from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System
 from mpiio_ext.analytics.tools.traffic import LMT_STEP_S
 
-__all__ = ["TAIL_S", "Answer", "ask"]
-
 #: Seconds behind the end of a job that belong to its period: servers still write then what they hold.
 TAIL_S = LMT_STEP_S
 
@@ -35,12 +33,9 @@ class Answer:
     ----------
     columns : mapping of str to value
         Of the summary: ``fs_``, ``fshealth_``, ``jobsdb_``, ``topology_``.
-    notes : tuple of Note
-        What is missing or damaged.
-    series : Slice
-        Of the servers.
-    sources : tuple of str
-        Names of those that have said something.
+    notes : what is missing or damaged.
+    series : of the servers.
+    sources : names of those that have said something.
     """
 
     columns: Mapping[str, Any]
@@ -55,17 +50,17 @@ def ask(system: System, chosen: FileSystem, period: Period, edges: Edges, job_id
     Parameters
     ----------
     system : System
-    chosen : FileSystem
-        Whose servers are asked.
+    chosen : whose servers are asked.
     period : Period
     edges : {"begin", "touch", "share"}
-    job_id : int or None
-        Of the scheduler's job that ran; None: not known.
+    job_id : of the scheduler's job that ran; None: not known.
     """
     moved, notes = system.traffic(chosen, period, edges)
     full, wrong = system.fullness(chosen, period.start)
     notes += wrong
     failed, wrong = system.failovers(chosen, period.start)
+    notes += wrong
+    disks, wrong = system.disk_states(chosen, period.start)
     notes += wrong
     others, wrong = system.jobs(period)
     notes += wrong
@@ -77,8 +72,8 @@ def ask(system: System, chosen: FileSystem, period: Period, edges: Edges, job_id
         notes += wrong
         place, wrong = system.placement(job_id, period)
         notes += wrong
-    columns = row.servers(moved) | row.health(period.start, full, failed) | row.others(others, job)
-    told = [*moved.sources, *(each.source for each in (full, failed) if each is not None)]
+    columns = row.servers(moved) | row.health(period.start, full, failed, disks) | row.others(others, job)
+    told = [*moved.sources, *(each.source for each in (full, failed, disks) if each is not None)]
     told += (["jobs"] if others is not None or job else []) + (["topology"] if place is not None else [])
     return Answer(columns=columns | row.topology(place), notes=tuple(dict.fromkeys(notes)), series=moved.series(),
                   sources=tuple(dict.fromkeys(told)))  # fmt: skip

@@ -38,8 +38,6 @@ from mpiio_ext.common.units import size_text
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet, load
 
-__all__ = ["Measurement", "is_results", "joined", "read", "result_files", "slices"]
-
 _MIB, _GIB = float(1 << 20), float(1 << 30)
 
 
@@ -51,19 +49,14 @@ class Measurement:
     ----------
     scalars : mapping of str to value
         Columns of the summary that the results know.
-    moved : mapping of str to int
-        Bytes of a repetition by the columns of Darshan that coverage factors are made of; empty where a phase both
+    moved : bytes of a repetition by the columns of Darshan that coverage factors are made of; empty where a phase both
         writes and reads.
-    started : str
-        When the bench was started, as the results say it.
-    started_unix_s : float
-        The same in seconds since 1970 UTC.
+    started : when the bench was started, as the results say it.
+    started_unix_s : the same in seconds since 1970 UTC.
     periods : tuple of (float, float)
         Begin and end of each repetition; empty where the results do not say it.
-    places : tuple of str
-        Folder of the files, and mount point.
-    job : int or None
-        Of the scheduler.
+    places : folder of the files, and mount point.
+    job : of the scheduler.
     """
 
     scalars: Mapping[str, Any]
@@ -173,13 +166,10 @@ def joined(
     Parameters
     ----------
     found : Measurement
-    system : System
-        The sources.
-    file_system : str, optional
-        The file system, by its name at the site or in the sources; default: that of the bench's folder.
+    system : the sources.
+    file_system : the file system, by its name at the site or in the sources; default: that of the bench's folder.
     edges : {"begin", "touch", "share"}
-    tail_s : float
-        Seconds behind the end of a repetition that belong to it.
+    tail_s : seconds behind the end of a repetition that belong to it.
 
     Raises
     ------

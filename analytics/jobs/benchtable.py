@@ -18,8 +18,6 @@ from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.jobs.table import ID, LOG, START, Jobs
 from mpiio_ext.analytics.tools.system import Note, System
 
-__all__ = ["bench_table"]
-
 #: Columns of a summary that a history of the bench does without: a measurement has no log.
 _LEFT_OUT = frozenset((LOG, "_log_id", "_notes", "_sources", "_edges"))
 
@@ -39,10 +37,8 @@ def bench_table(paths: Sequence[Path], system: System | None = None) -> tuple[Jo
 
     Parameters
     ----------
-    paths : sequence of Path
-        Files of results, or folders such as the archive of a suite.
-    system : System, optional
-        Sources that are asked what the servers did during each measurement; without, there are no columns of them.
+    paths : files of results, or folders such as the archive of a suite.
+    system : sources that are asked what the servers did during each measurement; without, there are no columns of them.
 
     Returns
     -------

@@ -14,8 +14,6 @@ import numpy as np
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["Box", "box"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Box:

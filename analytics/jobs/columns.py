@@ -20,8 +20,6 @@ from collections.abc import Iterator
 
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["BENCH_COUNTS", "BENCH_TIMES", "COUNTERS", "NOTES", "OPERATIONS", "SUMMARY", "TIMES"]
-
 #: Counters of POSIX of which the row has sum, number, mean, least and greatest value over the records: unit, meaning.
 COUNTERS: dict[str, tuple[str, str]] = {
     "bytes_read": ("B", "read"),
@@ -104,6 +102,11 @@ _HEALTH = (
     ("fshealth_ost_overloaded_pct", "float64", "%", "share of the OSTs on them"),
     ("fshealth_ost_avg_overloaded_ost_per_oss", "float64", "count", "OSTs of such a server; 0 without any"),
     ("fshealth_ost_avg_overloaded_overload_factor", "float64", "", "the same by the usual number; 1 without any"),
+    ("fshealth_disk_states_lead_secs", "float64", "s", "GPFS: age of the list of disks"),
+    ("fshealth_disk_count", "int64", "count", "GPFS: disks in it"),
+    ("fshealth_disk_down_count", "int64", "count", "GPFS: disks that are not up"),
+    ("fshealth_disk_not_ready_count", "int64", "count", "GPFS: disks that are not ready: suspended, being emptied …"),
+    ("fshealth_disk_faults", "string", "", "GPFS: these disks with their states; NULL without any"),
 )
 _OTHERS = (
     ("jobsdb_concurrent_jobs", "int64", "count", "jobs that ran in the period, this one included"),
@@ -210,7 +213,7 @@ NOTES = Table(
     (
         Column("_jobid", "int64", "", "as in summary"),
         Column("_log_id", "int64", "", "as in summary"),
-        Column("source", "string", "", "darshan, servers, fullness, failovers, jobs, topology, or a connector's name"),
+        Column("source", "string", "", "darshan, servers, fullness, failovers, disks, jobs, topology, or a connector"),
         Column("status", "string", "", "missing (also in part), partial (rows were lost) or skipped (cannot be read)"),
         Column("what", "string", "", "which file, and why"),
     ),

@@ -14,8 +14,6 @@ from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.jobs.coverage import shares
 from mpiio_ext.analytics.jobs.table import FILE, PERFORMANCE, SYSTEM, Jobs
 
-__all__ = ["Known", "completeness", "in_words"]
-
 #: Source -> columns that it always has.
 _SOURCES = {
     "program's log": (PERFORMANCE,),
@@ -24,6 +22,7 @@ _SOURCES = {
     "servers' load": ("fs_ave_oss_cpu",),
     "fullness": ("fshealth_ost_most_full_pct",),
     "failovers": ("fshealth_ost_overloaded_ost_count",),
+    "states of disks": ("fshealth_disk_down_count",),
     "concurrent jobs": ("jobsdb_concurrent_nodes",),
     "topology": ("topology_job_max_radius",),
 }
@@ -35,8 +34,7 @@ class Known:
 
     Attributes
     ----------
-    file, system, source : str
-        File of the table ("": there is one), file system, and source.
+    file, system, source : file of the table ("": there is one), file system, and source.
     rows, known, gaps : int
         Rows of the file system in the file; those with a value; those whose value is stored and not used.
     """

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.table import Jobs
     from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
-__all__ = ["COVERAGE", "MOST_COVERAGE", "below_own", "judged_by", "of_servers", "shares", "sum_of", "terms"]
-
 #: A job cannot move, open or ask for more than the servers saw. Above this the servers' samples are incomplete, or a
 #: cache answered instead, and the factor says nothing of the job's share. Published for bytes (up to the limit clocks
 #: explain the excess); the factor of opens of a third of the jobs on Edison's scratch3 is above it, up to 4,098.
@@ -90,8 +88,7 @@ def of_servers(table: Jobs, name: str, values: Numbers) -> Numbers:
     Parameters
     ----------
     table : Jobs
-    name : str
-        Of the column.
+    name : of the column.
     values : numpy.ndarray, shape (jobs,)
         As stored.
     """

@@ -26,8 +26,6 @@ from mpiio_ext.analytics.sources.darshan import read_logs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Log", "read"]
-
 #: Interfaces, in the order in which the first of equal ones counts.
 _INTERFACES = ("posix", "mpiio", "stdio")
 _MIB, _GIB = 2.0**20, 2.0**30
@@ -39,12 +37,10 @@ class Log:
 
     Attributes
     ----------
-    outcome : Outcome
-        Whether it is whole, and why not.
+    outcome : whether it is whole, and why not.
     scalars : mapping of str to value
         Columns of the summary that begin with ``darshan_``, ``_jobid``, ``_log_id`` and ``_log``.
-    mounts : tuple of str
-        Mount points with bytes of the job, the one with most first.
+    mounts : mount points with bytes of the job, the one with most first.
     """
 
     outcome: Outcome

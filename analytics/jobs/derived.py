@@ -25,8 +25,6 @@ from mpiio_ext.analytics.jobs.table import MOTIF, PERFORMANCE, PROCESSES, SCALE,
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Texts
 
-__all__ = ["RELATIVE", "SOURCES", "UNKNOWN_SCALE", "beyond", "derive", "groups_of", "motifs"]
-
 #: The number of files is a multiple of the number of processes, but for this share (input files that all share).
 _EVENLY = 0.05
 #: Scale of a job whose number of processes is not known, while that of others of its motif and file system is.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["HistoryError"]
-
 
 class HistoryError(AnalyticsError, ValueError):
     """A table of summaries that cannot be read, lacks what is asked of it, or holds what is no such value."""

@@ -26,8 +26,6 @@ from mpiio_ext.analytics.jobs.table import FILE, MOTIF, PERFORMANCE, PROCESSES, 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags
 
-__all__ = ["PUBLISHED", "Filter", "Step", "emptied", "left_out", "published", "select", "zone_of"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
@@ -62,9 +60,9 @@ class Filter:
     within: float = 1.0
 
 
-#: Columns that may be empty where all is well: notes, and what is made of other columns, which say themselves whether
-#: they are there. In a saved table some of the derived ones are empty throughout.
-_OPTIONAL = frozenset({"_notes", FILE, *SOURCES}) - {MOTIF}
+#: Columns that may be empty where all is well: notes, disks that have failed, and what is made of other columns, which
+#: say themselves whether they are there. In a saved table some of the derived ones are empty throughout.
+_OPTIONAL = frozenset({"_notes", "fshealth_disk_faults", FILE, *SOURCES}) - {MOTIF}
 #: The filters of the SC18 paper.
 PUBLISHED = Filter(
     complete=True, since=datetime.date(2017, 2, 14), until=datetime.date(2018, 2, 15),

@@ -18,8 +18,6 @@ import numpy as np
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["MANY", "longest_interval"]
-
 #: Median intervals.
 MANY = 7
 _DAY = 86400.0

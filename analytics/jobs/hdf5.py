@@ -29,8 +29,6 @@ from mpiio_ext.analytics.tools.series import Series
 if TYPE_CHECKING:
     import h5py
 
-__all__ = ["add", "read", "slices_of", "write"]
-
 _NO_INT = np.iinfo(np.int64).min
 _NO_TEXT = "\\N"
 

@@ -7,8 +7,6 @@ import dataclasses
 from mpiio_ext.analytics.jobs.derived import groups_of
 from mpiio_ext.analytics.jobs.table import Jobs
 
-__all__ = ["UNKNOWN_MOTIF", "UNKNOWN_SYSTEM", "History", "histories", "kind_of", "name_of"]
-
 UNKNOWN_MOTIF, UNKNOWN_SYSTEM = "motif not known", "file system not known"
 
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from mpiio_ext.analytics.jobs.table import ID, LOG, LOG_ID, TRUE_START, Jobs, Slice
 
-__all__ = ["merged", "places_of_logs"]
-
 
 def _in_part(row: Mapping[str, Any]) -> bool:
     """Return whether a row is of a part of its log."""

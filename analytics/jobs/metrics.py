@@ -12,8 +12,6 @@ import dataclasses
 
 from mpiio_ext.analytics.jobs.table import PERFORMANCE
 
-__all__ = ["DEFAULT_ROWS", "EXPLAINING", "METRICS", "Metric", "alias", "metric"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
@@ -83,6 +81,8 @@ _LISTED: tuple[tuple[str, str, str, float, bool | None], ...] = (
     ("fshealth_ost_overloaded_oss_count", "Failed-over servers", "", 1, False),
     ("fshealth_ost_overloaded_ost_count", "Failed-over OSTs", "", 1, False),
     ("fshealth_ost_overloaded_pct", "Share of OSTs failed over", "%", 1, False),
+    ("fshealth_disk_down_count", "Disks down", "", 1, False),
+    ("fshealth_disk_not_ready_count", "Disks not ready", "", 1, False),
     ("jobsdb_concurrent_jobs", "Concurrent jobs", "", 1, False),
     ("jobsdb_concurrent_nodes", "Nodes of concurrent jobs", "", 1, False),
     ("jobsdb_concurrent_nodehrs", "Node hours of concurrent jobs", "", 1, False),

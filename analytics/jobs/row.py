@@ -17,7 +17,7 @@ import numpy as np
 from mpiio_ext.analytics.jobs.columns import OPERATIONS
 from mpiio_ext.analytics.jobs.coverage import COVERAGE, MOST_COVERAGE
 from mpiio_ext.analytics.sources.topology import JobRadius
-from mpiio_ext.analytics.tools.health import Failovers, Fullness, Target
+from mpiio_ext.analytics.tools.health import DiskStates, Failovers, Fullness, Target
 from mpiio_ext.analytics.tools.others import Others
 from mpiio_ext.analytics.tools.series import Series
 from mpiio_ext.analytics.tools.system import Note
@@ -26,12 +26,12 @@ from mpiio_ext.analytics.tools.traffic import Traffic
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["MOST_MISSING", "coverage", "doubts", "health", "others", "servers", "topology"]
-
 #: Share of the servers' values, or of the list of jobs, that may be missing for a coverage factor. What is known is too
 #: small by as much then, and a factor up to 1.2 times too large: the same excess.
 MOST_MISSING = 1 - 1 / MOST_COVERAGE
 _GIB = 2.0**30
+#: Disks that are not as they should be of which a row has the names.
+_MOST_DISKS = 8
 
 
 def servers(traffic: Traffic) -> dict[str, Any]:
@@ -92,10 +92,12 @@ def _operations(name: str, series: Series) -> dict[str, Any]:
     }
 
 
-def health(when: float, full: Fullness | None, failed: Failovers | None) -> dict[str, Any]:
+def health(
+    when: float, full: Fullness | None, failed: Failovers | None, disks: DiskStates | None = None
+) -> dict[str, Any]:
     """Return the columns ``fshealth_`` of the state before a moment."""
     row: dict[str, Any] = {}
-    if full is not None or failed is not None:
+    if full is not None or failed is not None or disks is not None:
         row["fshealth_ost_requested_timestamp"] = when
     if full is not None:
         row |= {
@@ -117,12 +119,23 @@ def health(when: float, full: Fullness | None, failed: Failovers | None) -> dict
             "fshealth_ost_avg_overloaded_ost_per_oss": failed.osts_per_oss,
             "fshealth_ost_avg_overloaded_overload_factor": failed.factor,
         }
+    if disks is not None:
+        faults = [f"{disk} ({words})" for disk, words in list(disks.words.items())[:_MOST_DISKS]]
+        if len(disks.words) > _MOST_DISKS:
+            faults.append(f"and {len(disks.words) - _MOST_DISKS:,} more")
+        row |= {
+            "fshealth_disk_states_lead_secs": disks.lead_s,
+            "fshealth_disk_count": disks.disks,
+            "fshealth_disk_down_count": len(disks.down),
+            "fshealth_disk_not_ready_count": len(disks.not_ready),
+            "fshealth_disk_faults": ", ".join(faults) or None,
+        }
     return row
 
 
 def _target(which: str, target: Target) -> dict[str, Any]:
     return {
-        f"fshealth_ost_{which}_full_name": target.name.rpartition("-")[2],
+        f"fshealth_ost_{which}_full_name": target.name.rpartition("-" if "-OST" in target.name else "\n")[2],
         f"fshealth_ost_{which}_full_id": target.index,
         f"fshealth_ost_{which}_full_kib": target.used_kib,
         f"fshealth_ost_{which}_full_pct": target.percent,

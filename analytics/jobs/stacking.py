@@ -21,8 +21,6 @@ import numpy as np
 from mpiio_ext.analytics.jobs.derived import motifs
 from mpiio_ext.analytics.jobs.table import FILE, ID, LOG, SYSTEM, Jobs
 
-__all__ = ["stack"]
-
 #: Job, file system, motif, start in s.
 _Run = tuple[str, str, str, int]
 
@@ -32,10 +30,8 @@ def stack(tables: Sequence[Jobs], source: str) -> tuple[Jobs, int]:
 
     Parameters
     ----------
-    tables : sequence of Jobs
-        In the order in which they were made.
-    source : str
-        Name of the whole in messages.
+    tables : in the order in which they were made.
+    source : name of the whole in messages.
     """
     logs: dict[_Run, set[str]] = {}
     kept: list[Jobs] = []

@@ -26,6 +26,7 @@ from pyarrow import types
 from mpiio_ext.analytics.jobs.columns import NOTES, SUMMARY
 from mpiio_ext.analytics.jobs.coverage import of_servers
 from mpiio_ext.analytics.jobs.errors import HistoryError
+from mpiio_ext.analytics.tables.plain import column_of, column_of_array, flags_of, no_rows, numbers_of
 from mpiio_ext.analytics.tables.schema import Table
 from mpiio_ext.analytics.tools.series import Series
 
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Texts, Whole
-
-__all__ = ["FILE", "ID", "LOG", "LOG_ID", "MOTIF", "NEVER_ZERO", "PERFORMANCE", "PROCESSES", "SCALE", "START", "SYSTEM",
-           "TRUE_START", "Jobs", "Slice", "completed", "typed"]  # fmt: skip
 
 #: Series of a job by name: bytes_read, bytes_written, oss_cpu, open_ops …
 Slice = Mapping[str, Series]
@@ -100,7 +98,8 @@ class Jobs:
         slices: Mapping[int, Slice] | None = None,
     ) -> None:
         self.source = source
-        self.notes = pa.Table.from_pylist(list(notes), _NOTES)
+        found = list(notes)
+        self.notes = pa.Table.from_pylist(found, _NOTES) if found else no_rows(_NOTES)
         self.slices: Mapping[int, Slice] = slices or {}
         self._table = columns if isinstance(columns, pa.Table) else _table(columns, source)
         self._names = dict.fromkeys(self._table.column_names)
@@ -120,7 +119,7 @@ class Jobs:
         """The Arrow table."""
         if self._table is None:
             assert self._whole is not None
-            self._table = self._whole.table.take(self._rows)
+            self._table = self._whole.table.take(column_of_array(self._rows))
         return self._table
 
     def __len__(self) -> int:
@@ -285,12 +284,12 @@ def _column(values: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
-        return pa.array(values, from_pandas=True)
+        return column_of_array(values)
     found = [None if value is None or value != value else value for value in values]
     try:
-        return pa.array(found)
+        return column_of(found)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # numbers and texts
-        return pa.array([None if value is None else _plain(value) for value in found], pa.string())
+        return column_of([None if value is None else _plain(value) for value in found])
 
 
 def _stacked(parts: Sequence[pa.ChunkedArray]) -> pa.Array | pa.ChunkedArray:
@@ -323,7 +322,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _numbers(column: pa.ChunkedArray, name: str, source: str) -> Numbers:
     if _is_number(column.type):
-        out: Numbers = column.cast(pa.float64(), safe=False).to_numpy()
+        out = numbers_of(column)
     else:
         out = np.full(len(column), np.nan)
         for row, value in enumerate(column.to_pylist()):
@@ -339,12 +338,12 @@ def _numbers(column: pa.ChunkedArray, name: str, source: str) -> Numbers:
 
 def _texts(column: pa.ChunkedArray, _name: str, _source: str) -> Texts:
     if types.is_string(column.type):
-        return np.array(column.fill_null("").to_pylist(), dtype=np.str_)
+        return np.array([value or "" for value in column.to_pylist()], dtype=np.str_)
     return np.array(["" if value is None else _plain(value) for value in column.to_pylist()], dtype=np.str_)
 
 
 def _missing(column: pa.ChunkedArray, _name: str, _source: str) -> Flags:
-    found: Flags = column.is_null(nan_is_null=True).to_numpy()
+    found = flags_of(column.is_null(nan_is_null=True))
     if types.is_string(column.type):
         found = found | np.array([value == "" for value in column.to_pylist()], dtype=np.bool_)
     return found

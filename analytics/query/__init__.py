@@ -16,10 +16,10 @@ from mpiio_ext.analytics.query.opening import open_engine
 from mpiio_ext.analytics.query.tuples import APPROXIMATE_RANK_ERROR, Tuples
 from mpiio_ext.analytics.tables.schema import TABLES
 
-__all__ = ["APPROXIMATE_RANK_ERROR", "Engine", "ExpressionError", "Files", "Tuples", "load", "open_engine"]
+__all__ = ["APPROXIMATE_RANK_ERROR", "Engine", "ExpressionError", "StoreFiles", "Tuples", "load", "open_engine"]
 
 
-class Files(Protocol):
+class StoreFiles(Protocol):
     """What a query needs to know of a store: :class:`mpiio_ext.analytics.store.catalog.Catalog`."""
 
     @property
@@ -32,13 +32,13 @@ class Files(Protocol):
         ...
 
 
-def load(engine: Engine, store: Files, table: str, jobs: tuple[Any, Any] | None = None) -> Tuples:
+def load(engine: Engine, store: StoreFiles, table: str, jobs: tuple[Any, Any] | None = None) -> Tuples:
     """Return a table of a store as tuples; nothing is read yet.
 
     Parameters
     ----------
     engine : Engine
-    store : Files
+    store : StoreFiles
         Where it has a method ``units`` (:class:`mpiio_ext.analytics.store.catalog.Catalog`), tasks of Spark read from
         one storage target each.
     table : str

@@ -25,8 +25,6 @@ from mpiio_ext.analytics.query.language import ExpressionError, Literal, Name, N
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["bind", "column", "unknown_column"]
-
 
 @dataclasses.dataclass(frozen=True)
 class _Value:
@@ -68,12 +66,9 @@ def bind(
     ----------
     text : str
     table : ibis Table
-    units : mapping
-        Units of the columns.
-    aggregates : bool
-        Whether ``sum(…)`` and the like are allowed.
-    boolean : bool
-        Whether the result must be true or false.
+    units : units of the columns.
+    aggregates : whether ``sum(…)`` and the like are allowed.
+    boolean : whether the result must be true or false.
 
     Raises
     ------

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-__all__ = ["Batched", "DuckDBEngine", "Engine", "Mapped", "Read", "Work", "call", "plain_errors", "unique_name"]
-
 #: A user's function on batches: Arrow arrays of the columns in, an Arrow array of the same length out.
 Batched = Callable[..., Any]
 #: A function of a record batch that returns an Arrow table; it is pickled for Spark's workers.

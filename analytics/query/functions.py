@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import pyarrow as pa
 
-__all__ = ["batched", "result_type"]
-
 _TYPES = {bool: "boolean", int: "int64", float: "float64", str: "string"}
 
 
@@ -38,10 +36,8 @@ def result_type(
     Parameters
     ----------
     function : callable
-    given : str or None
-        The caller's word.
-    sample : callable
-        Gives an Arrow table with some rows of the columns.
+    given : the caller's word.
+    sample : gives an Arrow table with some rows of the columns.
     vectorized : bool
 
     Raises

@@ -16,8 +16,6 @@ import sys
 import threading
 from typing import IO, Any
 
-__all__ = ["quiet_context"]
-
 #: Remarks of Java's and Spark's start; log lines of Log4j have a date, a time and a level.
 _REMARK = re.compile(
     rb"WARNING: Using incubator modules|Using Spark's default log4j profile|Setting default log level to"

@@ -25,11 +25,6 @@ from mpiio_ext.analytics.query import results
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "MARK", "MARK_END", "Function", "Results", "assemble", "by_value", "called", "collected", "in_executor",
-    "marked", "over_batches",
-]  # fmt: skip
-
 #: A user's function of a group: a pandas frame in; a scalar, a mapping, a sequence of mappings or a frame out.
 Function = Callable[[Any], Any]
 #: What stands around the message of a user's function's failure on its way through an engine.

@@ -23,8 +23,6 @@ from mpiio_ext.analytics.query.language import ExpressionError
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["HOW", "join", "right_names"]
-
 #: What a join keeps.
 HOW = ("inner", "left", "right", "outer", "semi", "anti")
 _PREFIX = "mpiox_right_"

@@ -21,8 +21,6 @@ from collections.abc import Sequence
 from mpiio_ext.analytics.query import language
 from mpiio_ext.analytics.query.language import Call, Literal, Name, Node
 
-__all__ = ["EVERYTHING", "KeyRange", "key_range"]
-
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 

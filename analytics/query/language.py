@@ -24,8 +24,6 @@ from collections.abc import Sequence
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common import units
 
-__all__ = ["Call", "ExpressionError", "Literal", "Name", "Node", "parse"]
-
 
 class ExpressionError(AnalyticsError, ValueError):
     """A filter or a computed column that cannot be understood, or does not suit the columns."""

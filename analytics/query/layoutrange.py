@@ -19,8 +19,6 @@ from typing import Any
 from mpiio_ext.analytics.query import language
 from mpiio_ext.analytics.query.language import Call, Literal, Name, Node
 
-__all__ = ["may_meet"]
-
 _Outcomes = frozenset[bool | None]
 
 _ANY: _Outcomes = frozenset((True, False, None))

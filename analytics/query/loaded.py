@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.query.engines import Engine
 
-__all__ = ["Loaded", "Operator"]
-
 Operator = Callable[["ir.Table"], "ir.Table"]
 
 
@@ -41,15 +39,12 @@ class Loaded:
     Attributes
     ----------
     engine : Engine
-    store : Files
-    name : str
-        Of the table.
-    within : KeyRange
-        Keys that matter.
+    store : StoreFiles
+    name : of the table.
+    within : keys that matter.
     operators : tuple of callable
         Applied one after the other.
-    conditions : tuple of str
-        That all rows must meet, of columns under their own names.
+    conditions : that all rows must meet, of columns under their own names.
     """
 
     engine: Engine

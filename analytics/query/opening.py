@@ -9,8 +9,6 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query.engines import DuckDBEngine, Engine
 from mpiio_ext.analytics.query.spark import SparkEngine
 
-__all__ = ["open_engine"]
-
 
 def open_engine(name: str = "duckdb", **settings: Any) -> Engine:
     """Open an engine.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.query.engines import Engine
 
-__all__ = ["Origin", "files_of", "origins"]
-
 _FLAT = ("int32", "int64", "float64", "bool")
 #: (table of the store, column in it)
 Origin = tuple[str, str]
@@ -36,10 +34,8 @@ def origins(
     Parameters
     ----------
     table : ibis Table
-    sources : mapping
-        Relation (an Ibis operation) of each loaded table -> name of the table.
-    merged : mapping
-        (relation of a join, key) -> relation of its right side.
+    sources : relation (an Ibis operation) of each loaded table -> name of the table.
+    merged : (relation of a join, key) -> relation of its right side.
     """
     import ibis.expr.operations as ops
 

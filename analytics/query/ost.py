@@ -28,8 +28,6 @@ from mpiio_ext.analytics.tables.schema import OST_WORD_BITS
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["combined", "ost_count", "ost_union", "words_of"]
-
 _WORD = re.compile(r"ost_word_(\d+)")
 
 
@@ -93,8 +91,7 @@ def combined(table: ir.Table, keys: Mapping[str, ir.Value], how: Literal["union"
     Parameters
     ----------
     table : ibis Table
-    keys : mapping of str to Ibis value
-        Columns of the groups; none: one group of all rows.
+    keys : columns of the groups; none: one group of all rows.
     how : {"union", "intersection"}
 
     Returns

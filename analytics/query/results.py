@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import abc
 import functools
+import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.common.shown import html_table
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -18,8 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpiio_ext.analytics.query.engines import Engine, Read
-
-__all__ = ["Results", "preview", "to_pandas"]
 
 _SHOWN_ROWS = 10
 _BATCH_ROWS = 100_000
@@ -142,10 +143,17 @@ class Results(abc.ABC):
         for batch in self.batches():
             yield from batch.to_pylist()
 
+    def _title(self) -> str:
+        what = f"{self._waits_for}, not run yet" if self._waits_for else f"{len(self.expression.columns)} columns"
+        return f"Tuples {self.name} on {self.engine.name}: {what}"
+
     def __repr__(self) -> str:
         if self._waits_for:
-            return f"Tuples {self.name} on {self.engine.name}: {self._waits_for}, not run yet"
-        table = self.expression
-        first = self.engine.arrow(table.limit(_SHOWN_ROWS + 1))
-        title = f"Tuples {self.name} on {self.engine.name}: {len(table.columns)} columns"
-        return preview(first.slice(0, _SHOWN_ROWS), title, first.num_rows > _SHOWN_ROWS)
+            return self._title()
+        first = self.engine.arrow(self.expression.limit(_SHOWN_ROWS + 1))
+        return preview(first.slice(0, _SHOWN_ROWS), self._title(), first.num_rows > _SHOWN_ROWS)
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a table, all columns of them."""
+        rows = [] if self._waits_for else self.engine.arrow(self.expression.limit(_SHOWN_ROWS)).to_pylist()
+        return f"<p>{html.escape(self._title())}</p>{html_table(rows)}"

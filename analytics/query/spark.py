@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from ibis.expr.operations import Node
     from pyspark.sql import DataFrame
 
-__all__ = ["DISPATCH", "SparkEngine", "java_missing"]
-
 #: What a task reads of a placed store: the files of a target, of a subtable, or what Spark chooses.
 DISPATCH = ("target", "subtable", "spark")
 _BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "spark.sql.adaptive.autoBroadcastJoinThreshold")
@@ -52,19 +50,14 @@ class SparkEngine(Engine):
 
     Attributes
     ----------
-    master : str
-        ``local[*]`` (this machine, all cores), ``local[2]``, or the URL of a cluster's master.
-    memory : str
-        Memory of the driver, in Java's spelling: ``4g``.
-    temporary : str
-        Folder for shuffles and spills.
-    configuration : mapping
-        Further settings of Spark, by name.
+    master : ``local[*]`` (this machine, all cores), ``local[2]``, or the URL of a cluster's master.
+    memory : memory of the driver, in Java's spelling: ``4g``.
+    temporary : folder for shuffles and spills.
+    configuration : further settings of Spark, by name.
     dispatch : {"target", "subtable", "spark"}
         What a task reads of a placed store: the files of one storage target (the paper's way), of one subtable (more
         tasks than targets), or what Spark puts together.
-    verbose : bool
-        Whether Java's and Spark's remarks at the start are shown.
+    verbose : whether Java's and Spark's remarks at the start are shown.
     """
 
     master: str = "local[*]"

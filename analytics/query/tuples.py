@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.query.engines import Engine
 
-__all__ = ["APPROXIMATE_RANK_ERROR", "Tuples"]
-
 #: How far the rank of an approximate quantile may be from the one asked for, as a fraction of the rows.
 APPROXIMATE_RANK_ERROR = 0.01
 _SAMPLE_ROWS = 1000

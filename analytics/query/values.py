@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.query.engines import Engine
 
-__all__ = ["bin_number", "edge_of", "fit_edges", "order", "quantiles", "units_of", "value_of", "wide"]
-
 
 def value_of(
     table: ir.Table, given: Any, known: Units, *, aggregates: bool = False, boolean: bool = False

@@ -24,8 +24,6 @@ from mpiio_ext.report.load import load_all
 from mpiio_ext.report.page import Page, render
 from mpiio_ext.report.words import interface_title
 
-__all__ = ["bench_page", "why_section"]
-
 #: Lines of the section: with the rest of the page they stay below its limit of size.
 MOST_PAIRS = 100
 _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
@@ -76,12 +74,9 @@ def bench_page(results: Sequence[Path], source: Source, old: Path | None = None)
 
     Parameters
     ----------
-    results : sequence of Path
-        Folders that the bench wrote, or their results.json.
-    source : Source
-        The same results as tables.
-    old : Path, optional
-        A page whose heading is kept, where it is there.
+    results : folders that the bench wrote, or their results.json.
+    source : the same results as tables.
+    old : a page whose heading is kept, where it is there.
 
     Raises
     ------

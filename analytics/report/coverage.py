@@ -9,8 +9,6 @@ from typing import Any
 
 from mpiio_ext.analytics.analyses.counting import count_words
 
-__all__ = ["coverage"]
-
 #: Reasons that are told; the manifest has all of them.
 _MOST_REASONS = 8
 

@@ -9,8 +9,6 @@ from typing import Any
 from mpiio_ext.analytics.analyses.counting import share_words
 from mpiio_ext.common.page import Grid
 
-__all__ = ["cell_words", "grid"]
-
 #: Rows of a table on a page; the whole table comes from the command line.
 MOST_ROWS = 25
 

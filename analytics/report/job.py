@@ -29,7 +29,7 @@ from mpiio_ext.common.units import seconds_text, size_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["charts", "data_files", "document", "facts", "job_tables", "store_osts"]
+    from mpiio_ext.analytics.diagnosis.activity import Activity
 
 #: Seconds of LMT shown before and after a job; the step of LMT's rows.
 _MARGIN_S, _STEP_S = 60.0, 5.0
@@ -188,12 +188,14 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
 
 
 def document(
-    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None
-) -> dict[str, Any]:
+    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None,
+    activity: Activity | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Return what is known of a job: facts, diagnoses, factors, critical files; as JSON can hold it.
 
     `anonymous`: names were taken out of the tables, and the diagnosis shall name neither OSTs nor exact numbers.
-    `osts`: so many OSTs are known to exist. Without any diagnosis ``undiagnosed`` says why.
+    `osts`: so many OSTs are known to exist. `activity`: what DXT and HEATMAP of its log tell. Without any
+    diagnosis ``undiagnosed`` says why.
 
     All of them look at the same files, so that they agree: those that are not in the background
     (:class:`mpiio_ext.analytics.factors.files.Files`).
@@ -202,7 +204,8 @@ def document(
     from mpiio_ext.analytics.report.findings import diagnoses
 
     jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
-    told = diagnoses(tables, anonymous=anonymous, osts=osts)
+    own: dict[str, float | None] = {direction: _own_share(tables, direction) for direction in _DIRECTIONS}
+    told = diagnoses(tables, anonymous=anonymous, osts=osts, activity=activity, own_share=own)
     found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)), "diagnosis": told,
                              "directions": {}}  # fmt: skip
     if not told:
@@ -211,7 +214,7 @@ def document(
         factors = extract(files, direction=direction, jobs=jobs, by="job_id").to_pylist()
         if factors:
             found["directions"][direction] = {"factors": factors[0], "critical_files": _critical(files, direction),
-                                              "own_share": _own_share(tables, direction)}  # fmt: skip
+                                              "own_share": own[direction]}  # fmt: skip
     return found
 
 

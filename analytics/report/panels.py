@@ -21,8 +21,6 @@ from typing import Any
 from mpiio_ext.common.plots import Axis, Bars, Boxes, Line, Look, Mark, Panel, Rule, Segments, Spans, Text
 from mpiio_ext.common.units import number_words
 
-__all__ = ["KINDS"]
-
 _DAY = 86400.0
 #: Jobs that get a mark each; more are a line alone, since marks are most of the bytes of a figure.
 _MARKED = 120

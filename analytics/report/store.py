@@ -18,8 +18,6 @@ from mpiio_ext.common.units import size_text
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
 
-__all__ = ["overview", "result_section", "results", "sections"]
-
 
 def overview(source: Source, *, anonymous: bool = False, origin: str | None = "darshan") -> Section:
     """Return what the store holds, in one pass over the jobs."""
@@ -62,12 +60,9 @@ def results(
     Parameters
     ----------
     source : Source
-    anonymous : bool
-        Name science areas instead of applications.
-    areas : mapping of str to str, optional
-        Application -> science area.
-    origin : str or None
-        Logs to count.
+    anonymous : name science areas instead of applications.
+    areas : application -> science area.
+    origin : logs to count.
     """
     named: dict[str, dict[str, Any]] = {
         name: {"anonymous": anonymous, "areas": areas} for name in ("applications", "root-causes")

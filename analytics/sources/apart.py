@@ -22,8 +22,6 @@ from mpiio_ext.analytics import readerprocess
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.sources.records import Records, SourceError
 
-__all__ = ["ApartReader", "read_apart"]
-
 
 def _cause(status: int) -> str:
     return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"

@@ -22,8 +22,6 @@ from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 from mpiio_ext.delegates.arbiter import announcements, mapfile
 
-__all__ = ["SOURCE"]
-
 ASSIGNMENTS = Table(
     "assignments",
     "one row a job of the map",

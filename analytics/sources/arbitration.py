@@ -1,4 +1,4 @@
-"""Jobs under a live arbiter: what ``python -m mpiio_ext.bench arbitration`` has measured (``arbitration.json``).
+"""Jobs under a live arbiter: what ``mpiio-ext bench arbitration`` has measured (``arbitration.json``).
 
 Content. Of each policy: ``jobs`` (when each ran, what it moved), ``slots`` (bytes in slots of its time), ``io_nodes``
 (how many I/O nodes the arbiter's map gave it, a row a change); and ``curves``, the bandwidth of each job by I/O nodes
@@ -20,8 +20,6 @@ from mpiio_ext.analytics.sources.base import File, Head, Parsed, Source
 from mpiio_ext.analytics.sources.documents import read_json, row_of
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
-
-__all__ = ["SOURCE"]
 
 #: Version of the form; of it the bench writes no other.
 FORMAT = 1

@@ -20,8 +20,6 @@ from mpiio_ext.analytics.tables.schema import Table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Connector", "Converted", "File", "Head", "Outcome", "Parsed", "Period", "Role", "Source", "taken"]
-
 #: What a source is good for: what servers moved; how full targets are; which server a target is on; jobs; where nodes
 #: are; any series over time; runs of programs.
 Role = Literal["traffic", "fullness", "failover", "jobs", "topology", "series", "programs"]

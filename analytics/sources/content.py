@@ -23,9 +23,6 @@ from typing import Any
 from mpiio_ext.analytics.sources.base import Head
 from mpiio_ext.analytics.sources.records import Problems, SourceError
 
-__all__ = ["MOST_BYTES", "csv_values", "database", "first_lines", "head_of", "lines_of", "members_of", "read_bytes",
-           "read_only", "unpack"]  # fmt: skip
-
 #: Unpacked contents of one file, at most: a day of a large site is some 100 MB.
 MOST_BYTES = 4 << 30
 _HEAD_BYTES = 64 << 10
@@ -119,8 +116,7 @@ def lines_of(data: bytes, problems: Problems, *, ended: bool = True) -> Iterator
     ----------
     data : bytes
     problems : Problems
-    ended : bool
-        The tool ends every line, so that a last one without an end has been cut and is left out.
+    ended : the tool ends every line, so that a last one without an end has been cut and is left out.
     """
     lines = data.split(b"\n")
     last = lines.pop()
@@ -151,10 +147,8 @@ def members_of(path: Path, data: bytes, problems: Problems) -> Iterator[tuple[st
 
     Parameters
     ----------
-    path : Path
-        Of the archive, for messages.
-    data : bytes
-        The archive, unpacked.
+    path : of the archive, for messages.
+    data : the archive, unpacked.
     problems : Problems
     """
     import io

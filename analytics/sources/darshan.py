@@ -34,8 +34,6 @@ from mpiio_ext.analytics.tables.arrays import Flags, Whole
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, Table
 from mpiio_ext.common.extras import MissingExtraError
 
-__all__ = ["SOURCE", "convert", "library_path", "read_logs"]
-
 #: Without any progress for so long, a log is given up (seconds).
 PATIENCE_S = 60.0
 #: Memory that reading may take beyond what the process has (bytes).
@@ -323,10 +321,8 @@ def convert(logs: Sequence[str], root: str) -> Converted:
 
     Parameters
     ----------
-    logs : sequence of str
-        Paths of the logs, relative to `root`.
-    root : str
-        Folder.
+    logs : paths of the logs, relative to `root`.
+    root : folder.
 
     Returns
     -------

@@ -21,8 +21,6 @@ import struct
 import zlib
 from pathlib import Path
 
-__all__ = ["start_of"]
-
 _MAGIC = 6567223
 #: Length of the header: by formats before 3.41, and since.
 _OLD, _NEW = 24 + 16 * 17 + 4 * 16, 32 + 16 * 65 + 4 * 64

@@ -16,8 +16,6 @@ from mpiio_ext.analytics.sources.documents import read_json, row_of
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["SOURCE"]
-
 _SAMPLED = Column("time", "float64", "s since 1970 UTC", "when the delegates were looked at")
 _WHOSE = (
     Column("group", "string", "", "of the job's delegates"),

@@ -12,8 +12,6 @@ from mpiio_ext.analytics.sources.content import read_bytes
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.tables.schema import Table
 
-__all__ = ["read_json", "row_of"]
-
 
 def read_json(path: Path, problems: Problems) -> object:
     """Return the JSON document in a file.

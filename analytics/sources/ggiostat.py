@@ -25,8 +25,6 @@ from mpiio_ext.analytics.sources.numbers import count
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["SOURCE"]
-
 _TEXTS = {"cluster_name": "cluster of the node", "node_name": "", "filesystem_name": ""}
 _COUNTS = {
     "seconds": ("s", "whole seconds of the stamp"),

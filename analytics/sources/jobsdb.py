@@ -22,8 +22,6 @@ from mpiio_ext.analytics.sources.content import database
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.tables.schema import SLURM, Column, Table
 
-__all__ = ["SOURCE"]
-
 SUMMARY = Table(
     "summary",
     "one row a job step",

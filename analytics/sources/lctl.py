@@ -26,8 +26,6 @@ from mpiio_ext.analytics.sources.records import Problems, Row, SourceError, make
 from mpiio_ext.analytics.sources.targets import begin, target_of
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["FAILOVERS", "SOURCE", "failovers"]
-
 _TIME = Column("time", "float64", "s since 1970 UTC", "of the snapshot, from its line BEGIN; NULL without one")
 DEVICES = Table(
     "devices",
@@ -123,8 +121,7 @@ def failovers(devices: pa.Table) -> pa.Table:
 
     Parameters
     ----------
-    devices : pyarrow.Table
-        ``devices`` of :func:`read`.
+    devices : ``devices`` of :func:`read`.
 
     Returns
     -------

@@ -25,8 +25,6 @@ from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.sources.targets import begin, target_of
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["SOURCE"]
-
 _NUMBERS = (
     Column("quantity", "string", "", "what is counted: 1K-blocks (KiB), or Inodes (lfs df -i)"),
     Column("total", "int64", "KiB or inodes", "size"),

@@ -16,8 +16,6 @@ from mpiio_ext.analytics.sources.lmtdump import DumpError, load_dump
 from mpiio_ext.analytics.sources.lmtsteps import STEP_S, LmtError, Steps
 from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["open_bases", "steps_of_base", "steps_of_counters", "utc_of_stamps"]
-
 #: Steps of a gap that get rows of NULL; in a longer one (a day) the OST has no rows.
 _LONGEST_GAP = 17280
 

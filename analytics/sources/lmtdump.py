@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-__all__ = ["DumpError", "load_dump"]
-
 #: Table -> the columns that are needed, with MySQL's order in LMT's schema 1.1 where a dump does not say it.
 _TABLES: dict[str, tuple[str, ...]] = {
     "OST_INFO": ("OST_ID", "OSS_ID", "OST_NAME"),

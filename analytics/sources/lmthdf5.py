@@ -29,8 +29,6 @@ from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 if TYPE_CHECKING:
     import h5py
 
-__all__ = ["DAMAGE", "Hdf5Problems", "column_names", "matrix_values", "read_hdf5", "step_places", "tokio_columns"]
-
 #: A matrix of a year of 5-s steps has fewer times; a damaged shape more.
 _MOST_TIMES, _MOST_COLUMNS = 10_000_000, 65_536
 #: Share of the stamps that must be on one grid.

@@ -6,8 +6,6 @@ import dataclasses
 
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
-__all__ = ["STEP_S", "LmtError", "Steps"]
-
 #: Seconds of a step.
 STEP_S = 5
 

@@ -40,8 +40,6 @@ from mpiio_ext.analytics.tables.schema import Column, Table
 if TYPE_CHECKING:
     import h5py
 
-__all__ = ["FULLNESS", "OPERATIONS", "OTHERS", "SERVERS", "other_tables"]
-
 _TIME = Column("time", "float64", "s since 1970 UTC", "of the sample")
 SERVERS = Table(
     "servers",

@@ -33,8 +33,6 @@ from mpiio_ext.analytics.sources.numbers import Zone, decimal
 from mpiio_ext.analytics.sources.records import Problems, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["SOURCE", "UNITS"]
-
 SAMPLES = Table(
     "samples",
     "one row a stamp and a column of the legend",
@@ -122,8 +120,7 @@ class _Reader:
 
     Parameters
     ----------
-    part : _Part
-        Tables are added.
+    part : tables are added.
     """
 
     def __init__(self, part: _Part, problems: Problems, zone: Zone) -> None:

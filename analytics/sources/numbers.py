@@ -13,8 +13,6 @@ import re
 import zoneinfo
 from collections.abc import Sequence
 
-__all__ = ["Zone", "count", "decimal", "has_local_time", "zone_of"]
-
 _COUNT = re.compile(r"[0-9]{1,19}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
@@ -72,10 +70,8 @@ class Zone:
 
     Parameters
     ----------
-    name : str
-        The time zone.
-    formats : sequence of str
-        Of ``strptime``; the first that fits is taken.
+    name : the time zone.
+    formats : of ``strptime``; the first that fits is taken.
     """
 
     def __init__(self, name: str, formats: Sequence[str]) -> None:

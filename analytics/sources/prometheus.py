@@ -25,8 +25,6 @@ from mpiio_ext.analytics.sources.documents import read_json
 from mpiio_ext.analytics.sources.records import Problems, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["SERIES", "SOURCE"]
-
 SERIES = Table(
     "series",
     "one row a value",

@@ -28,8 +28,6 @@ import pyarrow as pa
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.tables.schema import Table
 
-__all__ = ["FORMAT", "Problem", "Problems", "Records", "Row", "SourceError", "load", "make_table"]
-
 #: The name of the form of JSON, in its first field.
 FORMAT = "mpiio_ext.records"
 _VERSION = 1

@@ -19,9 +19,6 @@ from mpiio_ext.analytics.sources.content import head_of
 from mpiio_ext.analytics.sources.numbers import zone_of
 from mpiio_ext.analytics.sources.records import Records, SourceError
 
-__all__ = ["BUILT_IN", "ENTRY_POINTS", "KINDS", "Kind", "connector_for", "connector_of", "connectors", "local_times",
-           "names", "read", "recognize"]  # fmt: skip
-
 #: Group of the entry points by which other packages add sources; name = source.
 ENTRY_POINTS = "mpiio_ext.analytics.connectors"
 
@@ -33,6 +30,8 @@ BUILT_IN = {
     "jobsdb": f"{_PACKAGE}.jobsdb",
     "ggiostat": f"{_PACKAGE}.ggiostat",
     "mmperfmon": f"{_PACKAGE}.mmperfmon",
+    "mmdf": f"{_PACKAGE}.mmdf",
+    "mmlsdisk": f"{_PACKAGE}.mmlsdisk",
     "lfs-df": f"{_PACKAGE}.lfsdf",
     "lctl-dl": f"{_PACKAGE}.lctl",
     "xtdb2proc": f"{_PACKAGE}.topology",
@@ -42,6 +41,8 @@ BUILT_IN = {
     "arbitration": f"{_PACKAGE}.arbitration",
     "results": f"{_PACKAGE}.results",
     "slurm": f"{_PACKAGE}.slurm",
+    "cobalt": f"{_PACKAGE}.cobalt",
+    "counters": f"{_PACKAGE}.counters",
     "csv": f"{_PACKAGE}.series",
 }
 
@@ -215,6 +216,9 @@ KINDS: dict[str, Kind] = {
                     header=f"{_PACKAGE}.darshanheader"),
     "slurm": Kind(("*.txt", "*.csv", "*.sacct", "*.slurm", "*.json", "*.sqlite3", "*.sqlite", "*.txt.gz", "*.sacct.gz",
                    "*.json.gz"), ("slurm",), options=("time_zone",)),
+    "cobalt": Kind(("*.csv", "*.csv.gz", "*.log", "*.log.gz", "*.txt", "*.txt.gz"), ("slurm",),
+                   options=("time_zone",)),
+    "counters": Kind(("*.parquet", "*.csv", "*.csv.gz"), ("darshan_job", "darshan_file"), 64),
     "lmt": Kind(("*.h5lmt", "*.hdf5", "*.h5", "*.sqlite", "*.sqlite3", "*.sql", "*.sql.gz"), ("lmt",),
                 options=("time_zone",)),
     "results": Kind(("results.json", "*.jsonl"), ("runs", "darshan_job", "darshan_file"), 64),

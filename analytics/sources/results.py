@@ -36,8 +36,6 @@ from mpiio_ext.common.results import Measured
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet, load
 
-__all__ = ["SOURCE", "convert"]
-
 _TABLES = ("runs", "darshan_job", "darshan_file")
 _LINE = re.compile(r'"kind"\s*:\s*"(?:file|run)"')
 _Rows = dict[str, list[dict[str, Any]]]
@@ -233,8 +231,7 @@ def convert(logs: Sequence[str], root: str) -> Converted:
 
     Parameters
     ----------
-    logs : sequence of str
-        Relative to `root`; names that end in ``.jsonl`` are statistics.
+    logs : relative to `root`; names that end in ``.jsonl`` are statistics.
     root : str
     """
     found: dict[str, list[Any]] = {name: [TABLES[name].schema().empty_table()] for name in _TABLES}

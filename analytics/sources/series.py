@@ -25,8 +25,6 @@ from mpiio_ext.analytics.sources.numbers import Zone, decimal, has_local_time
 from mpiio_ext.analytics.sources.records import SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["SOURCE"]
-
 SERIES = Table(
     "series",
     "one row a line and a column",

@@ -54,8 +54,6 @@ from mpiio_ext.common.slurm import (
     tasks,
 )  # fmt: skip
 
-__all__ = ["SOURCE", "convert"]
-
 LINES = Table(
     "lines",
     "one row a line of the source; a column for each of its columns, under its name (these, or others)",
@@ -277,11 +275,9 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
 
     Parameters
     ----------
-    logs : sequence of str
-        Relative to `root`.
+    logs : relative to `root`.
     root : str
-    time_zone : str
-        Of times without zone.
+    time_zone : of times without zone.
     """
     zone = zoneinfo.ZoneInfo(time_zone)
     tables, outcomes = [SLURM.schema().empty_table()], []

@@ -28,8 +28,6 @@ from typing import Any
 
 from mpiio_ext.analytics.sources.jobids import bins, identity, job_id_of, sum_of
 
-__all__ = ["StatisticsError", "read_statistics"]
-
 _WAYS = (("read", "reads"), ("write", "writes"))
 #: Counters of a line that are taken into the statistics of ``runs``: name there -> names in the line, added up.
 _COUNTS = {
@@ -358,10 +356,8 @@ def read_statistics(path: Path, log: str, log_id: int, out: dict[str, list[dict[
     Parameters
     ----------
     path : Path
-    log : str
-        Its name for the manifest.
-    log_id : int
-        Its number there.
+    log : its name for the manifest.
+    log_id : its number there.
     out : mapping of str to list
         Rows of ``runs``, ``darshan_job`` and ``darshan_file`` are added.
 

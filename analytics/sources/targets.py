@@ -6,8 +6,6 @@ import re
 
 from mpiio_ext.analytics.sources.numbers import count
 
-__all__ = ["begin", "target_of"]
-
 _TARGET = re.compile(r"(?P<fs>[^\s-]\S*)-(?P<kind>OST|MDT)(?P<index>[0-9a-fA-F]{4,7})(?P<rest>.*)")
 _BEGIN = re.compile(r"\s*BEGIN\s+([0-9]+)\s*")
 #: Seconds of the year 2242: later ones are damaged digits.

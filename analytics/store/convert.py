@@ -27,8 +27,6 @@ from mpiio_ext.analytics.tables.schema import TABLES
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Whole
 
-__all__ = ["Done", "Part", "convert_chunk", "digests", "log_id_of"]
-
 #: Row group of a part: small, because many parts are merged at a time.
 _PART_ROWS = 8192
 
@@ -157,14 +155,10 @@ def convert_chunk(
     Parameters
     ----------
     connector : Connector
-    logs : sequence of str
-        Relative to `root`.
-    ids : sequence of int
-        The store's ID of each log.
-    stem : str
-        Begin of the parts' names.
-    osts : int
-        Width of the OST bitmap at least.
+    logs : relative to `root`.
+    ids : the store's ID of each log.
+    stem : begin of the parts' names.
+    osts : width of the OST bitmap at least.
 
     Raises
     ------

@@ -26,8 +26,6 @@ from mpiio_ext.analytics.store.logtable import keys_of
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Objects, Whole
 
-__all__ = ["dates_in_words", "with_dates"]
-
 #: Logs that are looked into at a time: most of that is waiting for the disk.
 _THREADS = 8
 _TOLD = {
@@ -42,12 +40,9 @@ def with_dates(seen: pa.Table, logs: pa.Table, time_zone: str) -> pa.Table:
 
     Parameters
     ----------
-    seen : pyarrow.Table
-        As `SCANNED`; where ``dated`` is empty, the date is that of the last change, and the log may know better.
-    logs : pyarrow.Table
-        What the manifest knows.
-    time_zone : str
-        Of the days.
+    seen : as `SCANNED`; where ``dated`` is empty, the date is that of the last change, and the log may know better.
+    logs : what the manifest knows.
+    time_zone : of the days.
     """
     open_rows = np.flatnonzero(np.asarray(pc.equal(seen.column("dated"), "")))
     if not len(open_rows):

@@ -50,8 +50,6 @@ from mpiio_ext.common.progress import progress
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags, Whole
 
-__all__ = ["Report", "fill"]
-
 #: A commit comes after so many parts, rows or seconds.
 _COMMIT_PARTS, _COMMIT_ROWS, _COMMIT_S = 64, 4 << 20, 60.0
 _CHUNK_BYTES = 64 << 20
@@ -417,10 +415,8 @@ def fill(
     setup : Setup
     start, end : ISO date, date, datetime or None
         First and last day, both included; None: no bound. Logs without a date belong to every period.
-    connectors : mapping of str to Connector, optional
-        In the place of the own ones, by kind.
-    quiet : bool, optional
-        Show no progress; default: where the standard error stream is no terminal.
+    connectors : in the place of the own ones, by kind.
+    quiet : show no progress; default: where the standard error stream is no terminal.
 
     Raises
     ------

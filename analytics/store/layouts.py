@@ -31,8 +31,6 @@ from mpiio_ext.analytics.tables.parquet import TableWriter
 from mpiio_ext.analytics.tables.schema import LAYOUT
 from mpiio_ext.common.files import replacing
 
-__all__ = ["Split", "split_of", "with_layouts"]
-
 #: Rows that are set aside at most, the share of a file's rows, and common layouts of a file.
 _MOST, _SHARE, _COMMON = 1 << 15, 20, 32
 Layout = tuple[int | None, ...]
@@ -111,14 +109,11 @@ def split_of(
 
     Parameters
     ----------
-    split : Split
-        That has seen all rows of the file.
+    split : that has seen all rows of the file.
     entry : FileEntry
-    path : Path
-        Of the file.
+    path : of the file.
     schema : pyarrow.Schema
-    prepare : callable, optional
-        Called with the name of the file beside before it is written.
+    prepare : called with the name of the file beside before it is written.
     """
     rows = split.finish(entry.rows)
     if rows is None:

@@ -22,8 +22,6 @@ import pyarrow.parquet as pq
 from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.common.files import replacing
 
-__all__ = ["LOGS", "SEEN", "Comparison", "compare", "keys_of", "read_logs", "write_logs"]
-
 #: What a scan sees of a log. ``date`` is ``YYYY-MM-DD`` or empty; ``dated`` says what told it: ``path``, ``start`` (of
 #: the job, in the log), ``change`` (of the file), or ``none``; ``root`` is the folder that ``path`` is relative to.
 SEEN = pa.schema(
@@ -100,8 +98,7 @@ class Comparison:
         Rows of the manifest that the scan lacks and that were there before.
     returned : numpy.ndarray
         Rows of the manifest that had vanished and are there again, unchanged.
-    known : int
-        Logs that are unchanged.
+    known : logs that are unchanged.
     """
 
     new: Any

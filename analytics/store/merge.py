@@ -23,8 +23,6 @@ import pyarrow.parquet as pq
 from mpiio_ext.analytics.store.conflicts import Conflicts
 from mpiio_ext.analytics.tables.parquet import KEYS, key_of
 
-__all__ = ["IDENTITY", "Source", "best_rows", "merged"]
-
 #: Rows of the batches of all sources together; of one source at least and at most.
 _ROWS, _LEAST_ROWS, _MOST_ROWS = 1 << 17, 1024, 8192
 
@@ -107,10 +105,8 @@ def best_rows(table: str, rows: pa.Table) -> pa.Table:
 
     Parameters
     ----------
-    table : str
-        One of `IDENTITY`.
-    rows : pyarrow.Table
-        With a column ``age`` beside those of the table.
+    table : one of `IDENTITY`.
+    rows : with a column ``age`` beside those of the table.
     """
     alternatives, wanted = IDENTITY[table]
     known = np.zeros(rows.num_rows, dtype=np.int64)
@@ -152,10 +148,8 @@ def merged(
     ----------
     table : str
     sources : sequence of Source
-    schema : pyarrow.Schema
-        Of the result; columns that a source lacks are NULL (words of the OST bitmap 0).
-    conflicts : Conflicts, optional
-        Is shown the rows of ``lmt``.
+    schema : of the result; columns that a source lacks are NULL (words of the OST bitmap 0).
+    conflicts : is shown the rows of ``lmt``.
     """
     together = table in IDENTITY
     inner = schema.append(pa.field("age", pa.int64())) if together else schema

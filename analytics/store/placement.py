@@ -42,8 +42,6 @@ from mpiio_ext.common.files import TEMPORARY, step
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["place", "target_of"]
-
 #: Files that a subtable may have before they are merged.
 _MOST_FILES = 8
 #: That ``lfs`` may take for a file.
@@ -212,8 +210,7 @@ def place(store: str | Path, plan: PlacementPlan, *, anew: bool = False) -> Mani
     ----------
     store : path
     plan : PlacementPlan
-    anew : bool
-        Compute the bounds of the subtables again, and write all files.
+    anew : compute the bounds of the subtables again, and write all files.
 
     Raises
     ------

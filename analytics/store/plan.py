@@ -21,8 +21,6 @@ from mpiio_ext.analytics.store.logtable import compare, keys_of
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags, Whole
 
-__all__ = ["Date", "Plan", "day_of", "mark_duplicates", "plan"]
-
 Date = str | datetime.date | None
 
 
@@ -56,8 +54,7 @@ class Plan:
         What the manifest says of those among them that have changed.
     vanished, returned : pyarrow.Table
         What it says of logs that are gone, or there again.
-    known : int
-        Logs that it knows and that are unchanged.
+    known : logs that it knows and that are unchanged.
     outside : pyarrow.Table
         Logs that are not of the period, as `SEEN`.
     looked_at : pyarrow.Table
@@ -132,8 +129,7 @@ def mark_duplicates(todo: pa.Table, found: pa.Array, logs: pa.Table, replaced: p
     ----------
     todo, found : pyarrow.Table, pyarrow.Array
         Logs, and the digest of each ("" or "!…" where there is none).
-    logs, replaced : pyarrow.Table
-        Those of the manifest, and those of them that do not count any more.
+    logs, replaced : those of the manifest, and those of them that do not count any more.
     """
     names = pc.binary_join_element_wise(todo.column("root"), todo.column("path"), "/").combine_chunks()
     marked = pa.table({"kind": todo.column("kind"), "digest": found, "row": np.arange(todo.num_rows)})

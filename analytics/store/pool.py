@@ -27,8 +27,6 @@ from typing import Any, TypeVar
 
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["Pool", "WorkerDeathError", "WorkerError"]
-
 Value = TypeVar("Value")
 
 _LENGTH = struct.Struct("<Q")
@@ -125,10 +123,8 @@ class Pool:
 
     Parameters
     ----------
-    workers : int
-        Processes; 0: tasks run in this one, where a crash is the end of all.
-    timeout_s : float
-        A task that takes longer is ended.
+    workers : processes; 0: tasks run in this one, where a crash is the end of all.
+    timeout_s : a task that takes longer is ended.
     """
 
     def __init__(self, workers: int, timeout_s: float) -> None:

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.tables.arrays import Whole
 
-__all__ = ["SCANNED", "Found", "scan"]
-
 #: What a scan sees; ``problem``: why the log cannot be read, its status and a reason ("skipped: …"), or empty. Where
 #: ``dated`` is empty the log itself may tell a better date than the file's change.
 SCANNED = SEEN.append(pa.field("problem", pa.string()))

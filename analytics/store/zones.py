@@ -26,8 +26,6 @@ import pyarrow.parquet as pq
 
 from mpiio_ext.analytics.store.manifest import Manifest
 
-__all__ = ["Days", "zone_notes"]
-
 #: Steps in which zones differ, how far at most, and how far clocks may be apart [s].
 _STEP, _MOST, _SLACK = 900, 14 * 3600, 60.0
 _DAY = 86400.0
@@ -91,11 +89,9 @@ def zone_notes(folder: Path, manifest: Manifest, zone: str) -> list[str]:
 
     Parameters
     ----------
-    folder : Path
-        Of the store.
+    folder : of the store.
     manifest : Manifest
-    zone : str
-        The site's time zone, for the advice.
+    zone : the site's time zone, for the advice.
     """
     slurm = _times(folder, manifest, "slurm")
     if not slurm.num_rows:
@@ -116,8 +112,7 @@ class Days:
 
     Parameters
     ----------
-    zone : str
-        The site's time zone.
+    zone : the site's time zone.
     """
 
     def __init__(self, zone: str) -> None:

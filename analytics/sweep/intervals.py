@@ -25,8 +25,6 @@ from mpiio_ext._tools import ffi, lib
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["CRITICAL", "NOT_COUNTED", "Sweep", "group_starts", "sweep"]
-
 #: State of an interval that is critical; 0: others cover its time.
 CRITICAL = 1
 

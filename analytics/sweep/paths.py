@@ -29,8 +29,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Direction", "check_direction", "critical_files", "critical_paths", "floats", "mapped"]
-
 Direction = Literal["read", "write"]
 Result = TypeVar("Result")
 

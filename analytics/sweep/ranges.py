@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-__all__ = ["ROWS", "Files", "Piece", "job_batches", "job_ranges", "opened"]
-
 #: Rows of a piece unless asked for otherwise; of a dozen columns about 200 MB.
 ROWS = 1 << 20
 

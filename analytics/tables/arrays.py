@@ -7,8 +7,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Flags", "Numbers", "Objects", "Texts", "Whole"]
-
 #: Numbers; NaN where one is not known.
 Numbers: TypeAlias = npt.NDArray[np.float64]
 #: Whole numbers: places, counts, IDs.

@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from mpiio_ext.analytics.tables.arrays import Flags, Whole
 from mpiio_ext.analytics.tables.schema import OST_WORD_BITS, ost_words
 
-__all__ = ["WIDEST", "width_of", "with_words"]
-
 #: OSTs that a bitmap may have. No Lustre has as many; a corrupt record might claim more.
 WIDEST = 62 * 64
 

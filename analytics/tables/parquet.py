@@ -21,8 +21,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["FILE_ROWS", "GROUP_BYTES", "GROUP_ROWS", "KEYS", "TableWriter", "key_of", "writer_options"]
-
 #: Rows of a file, rows of a row group, and bytes of a row group in memory, at most.
 FILE_ROWS = 4 << 20
 GROUP_ROWS = 1 << 20
@@ -61,12 +59,9 @@ class TableWriter:
     ----------
     path : Path
     schema : pyarrow.Schema
-    table : str
-        Name of the table: says which column is the key.
-    group_rows, group_bytes : int
-        Largest row group.
-    seen : callable, optional
-        Called with the rows of each row group.
+    table : name of the table: says which column is the key.
+    group_rows, group_bytes : largest row group.
+    seen : called with the rows of each row group.
 
     Attributes
     ----------

@@ -1,11 +1,12 @@
-"""How full the storage targets were before a moment, and which servers had taken over targets of others.
+"""How full the storage targets were before a moment, and what had failed: servers without their targets, disks.
 
 Problem. Health is sampled every 15 minutes or less often. A job is described by the last sample before it began, so
 that it does not see its own effects; how old that sample is belongs to the answer.
 
 Algorithm. The last sample before the moment, of the file system asked for; never one behind it. A sample that is older
 than `most_age_s` is not taken, but named. What had failed over is seen from the map of targets to servers: usual is the
-number of OSTs that most servers have; servers with another number are overloaded, or have lost theirs.
+number of OSTs that most servers have; servers with another number are overloaded, or have lost theirs. Of GPFS the
+disks with data count as targets, and a disk has failed that is not ``ready`` and ``up``.
 
 Differences to TOKIO's table, which is otherwise the same: a job before the first sample gets NULL (there: the first
 sample, which the job may have changed), the ages of both samples are kept apart, and the time of the next sample is
@@ -27,8 +28,6 @@ import pyarrow.compute as pc
 from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.tools.moments import shown
 from mpiio_ext.analytics.tools.rows import numbers, of
-
-__all__ = ["MOST_AGE_S", "Failovers", "Fullness", "Target", "failovers", "fullness"]
 
 #: A sample that is older is not taken for the state at a moment (seconds).
 MOST_AGE_S = 86_400.0
@@ -60,15 +59,11 @@ class Fullness:
 
     Attributes
     ----------
-    time : float
-        Of the sample, in seconds since 1970 UTC.
-    lead_s : float
-        How long before the moment that was.
-    next_time : float or None
-        Of the next sample, which may be behind the moment.
+    time : of the sample, in seconds since 1970 UTC.
+    lead_s : how long before the moment that was.
+    next_time : of the next sample, which may be behind the moment.
     source : str
-    targets : tuple of Target
-        OSTs with a known size, by name.
+    targets : OSTs with a known size, by name.
     """
 
     time: float
@@ -106,10 +101,8 @@ class Failovers:
     ----------
     time, lead_s, next_time, source
         As of :class:`Fullness`.
-    usual : int
-        OSTs that most servers have.
-    osts : int
-        OSTs in the map.
+    usual : OSTs that most servers have.
+    osts : OSTs in the map.
     overloaded : mapping of str to tuple of str
         Server with another number -> its OSTs.
     """
@@ -136,6 +129,31 @@ class Failovers:
     def factor(self) -> float:
         """OSTs of such a server by the usual number; 1 without any."""
         return self.osts_per_oss / self.usual if self.overloaded else 1.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DiskStates:
+    """Which disks were not as they should be.
+
+    Attributes
+    ----------
+    time, lead_s, next_time, source
+        As of :class:`Fullness`.
+    disks : disks in the list.
+    down : disks whose availability is not up: down, recovering, unrecovered.
+    not_ready : disks whose status is not ready: suspended, being emptied …
+    words : mapping of str to str
+        Disk of either kind -> its state in words.
+    """
+
+    time: float
+    lead_s: float
+    next_time: float | None
+    source: str
+    disks: int
+    down: tuple[str, ...]
+    not_ready: tuple[str, ...]
+    words: dict[str, str]
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
@@ -195,7 +213,7 @@ def _candidates(
 def _full_tables(
     records: Sequence[Records], file_systems: Collection[str] | None
 ) -> Iterator[tuple[Records, pa.Table, Keep]]:
-    """Yield tables of how full targets are, of ``lfs df`` and of LMT, and what takes the OSTs' rows out of them."""
+    """Yield tables of how full targets are, and what takes the rows of OSTs, or of disks with data, out of them."""
     def printed(table: pa.Table) -> pa.Table:
         table = of(table, "file_system", file_systems)
         table = table.filter(pc.and_(pc.equal(table["kind"], "OST"), pc.equal(table["quantity"], "1K-blocks")))
@@ -209,15 +227,25 @@ def _full_tables(
             table = table.filter(pc.is_in(table["target"], value_set=pa.array(mine, pa.string())))
         return table.select([name for name in _FULL if name != "index"])
 
+    def disks(table: pa.Table) -> pa.Table:
+        table = table.filter(table["data"])
+        free = pc.add(table["free_blocks"], table["free_fragments"])
+        values = [table["time"], table["disk"], pc.subtract(table["size"], free), table["size"]]
+        return pa.table(values, names=[name for name in _FULL if name != "index"])
+
     for each in records:
-        if "targets" in each.tables:
+        if "disks" in each.tables:
+            yield each, each.tables["disks"], disks
+        elif "targets" in each.tables:
             yield each, each.tables["targets"], printed
         elif "fullness" in each.tables:
             yield each, each.tables["fullness"], counted
 
 
 def _index_of(name: str) -> int | None:
-    """Return the index in the name of an OST: the hexadecimal number behind OST."""
+    """Return the index in the name of an OST: the hexadecimal number behind OST; a disk of GPFS has none."""
+    if "OST" not in name:
+        return None
     digits = name.rpartition("OST")[2].removesuffix("_UUID")
     try:
         return int(digits, 16)
@@ -235,14 +263,10 @@ def fullness(
 
     Parameters
     ----------
-    records : sequence of Records
-        Of ``lfs df`` or LMT; others are left out. The youngest sample before `when` counts.
-    when : float
-        In seconds since 1970 UTC.
-    file_systems : collection of str, optional
-        Names of the file system; default: whatever the records are about.
-    most_age_s : float
-        Older samples are named, and not taken.
+    records : of ``lfs df``, LMT or ``mmdf``; others are left out. The youngest sample before `when` counts.
+    when : in seconds since 1970 UTC.
+    file_systems : names of the file system; default: whatever the records are about.
+    most_age_s : older samples are named, and not taken.
     """
     notes: list[str] = []
     tables = _full_tables(records, file_systems)
@@ -271,8 +295,7 @@ def failovers(
 
     Parameters
     ----------
-    records : sequence of Records
-        Of ``lctl dl -t``: tables ``devices``; others are left out.
+    records : of ``lctl dl -t``: tables ``devices``; others are left out.
     when, file_systems, most_age_s
         As of :func:`fullness`.
     """
@@ -295,3 +318,31 @@ def failovers(
         return Failovers(time=time, lead_s=when - time, next_time=following, source=each.source, usual=usual,
                          osts=sum(map(len, servers.values())), overloaded=overloaded), notes  # fmt: skip
     return None, notes or ["no source of which server has which target"]
+
+
+def disk_states(
+    records: Sequence[Records],
+    when: float,
+    file_systems: Collection[str] | None = None,  # noqa: ARG001  (mmlsdisk names none: the site says whose it is)
+    most_age_s: float = MOST_AGE_S,
+) -> tuple[DiskStates | None, list[str]]:
+    """Return which disks were down or not ready before a moment, and why that is not known.
+
+    Parameters
+    ----------
+    records : of ``mmlsdisk``: tables ``disk_states``; others are left out. Without any there is nothing to say.
+    when, file_systems, most_age_s
+        As of :func:`fullness`.
+    """
+    notes: list[str] = []
+    tables = ((each, each.tables["disk_states"], lambda table: table) for each in records
+              if "disk_states" in each.tables)  # fmt: skip
+    for time, following, each, table in _candidates(tables, when, most_age_s, "states of disks", notes):
+        rows = sorted(table.select(["disk", "status", "availability"]).to_pylist(), key=lambda row: row["disk"])
+        down = tuple(row["disk"] for row in rows if row["availability"] != "up")
+        not_ready = tuple(row["disk"] for row in rows if row["status"] != "ready")
+        words = {row["disk"]: f"{row['status']}, {row['availability']}" for row in rows
+                 if row["disk"] in {*down, *not_ready}}  # fmt: skip
+        return DiskStates(time=time, lead_s=when - time, next_time=following, source=each.source, disks=len(rows),
+                          down=down, not_ready=not_ready, words=words), notes  # fmt: skip
+    return None, notes

@@ -25,8 +25,6 @@ from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.rows import Rows, amounts, cut, numbers, step_of
 from mpiio_ext.common.units import UNITS
 
-__all__ = ["METRICS", "components", "factor", "of_series", "unknown"]
-
 #: Metrics that are taken for bytes that servers moved, and for their load in %, in this order.
 METRICS: dict[str, tuple[str, ...]] = {
     "bytes_read": ("lustre_read_bytes_total", "bytes_read", "read_bytes", "node_disk_read_bytes_total"),
@@ -46,14 +44,10 @@ def factor(quantity: str, unit: str, step_s: float, counter: bool = False) -> fl
 
     Parameters
     ----------
-    quantity : str
-        bytes_read, bytes_written or cpu.
-    unit : str
-        As it stands in brackets; empty: bytes, or %.
-    step_s : float
-        Length of a step, in seconds: a rate is of all of it.
-    counter : bool
-        The values only grow; a rate does not.
+    quantity : bytes_read, bytes_written or cpu.
+    unit : as it stands in brackets; empty: bytes, or %.
+    step_s : length of a step, in seconds: a rate is of all of it.
+    counter : the values only grow; a rate does not.
 
     Returns
     -------

@@ -13,8 +13,6 @@ from mpiio_ext.analytics.tables.arrays import Numbers
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import from_rows
 
-__all__ = ["Rows", "amounts", "cut", "numbers", "of", "split", "step_of"]
-
 
 def numbers(table: pa.Table, name: str) -> Numbers:
     """Return a column as (n,) float64, NaN for NULL."""

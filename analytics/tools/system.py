@@ -39,7 +39,7 @@ from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.sources.topology import JobRadius
 from mpiio_ext.analytics.tables.arrays import Numbers
 from mpiio_ext.analytics.tools import health, nodes, others
-from mpiio_ext.analytics.tools.health import Failovers, Fullness
+from mpiio_ext.analytics.tools.health import DiskStates, Failovers, Fullness
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.others import Others
 from mpiio_ext.analytics.tools.series import Edges
@@ -71,7 +71,7 @@ class Note:
     Attributes
     ----------
     source : str
-        The question (servers, fullness, failovers, jobs, topology), or the connector of a file.
+        The question (servers, fullness, failovers, disks, jobs, topology), or the connector of a file.
     status : {"missing", "partial", "skipped"}
         There is no answer, or none for a part of the period; rows of a file were lost; it cannot be read.
     what : str
@@ -346,6 +346,10 @@ class System:
         """Return which servers had another number of OSTs than usual; see :func:`.health.failovers`."""
         return self._state("failovers", health.failovers, file_system, when, ("failover",))
 
+    def disk_states(self, file_system: FileSystem, when: float) -> tuple[DiskStates | None, list[Note]]:
+        """Return which disks of a file system were down or not ready; see :func:`.health.disk_states`."""
+        return self._state("disks", health.disk_states, file_system, when, ("failover",))
+
     def _state(
         self,
         question: str,
@@ -358,6 +362,7 @@ class System:
             return None, [Note(question, "missing", _unknown_system())]
         part = (when - _STATE_S, when + 1.0)
         found, notes = self.records(when - _BEFORE_S, when + _AFTER_S, file_system, part, roles)
+        found = [each for each in found if _names_targets(each) or self._is_of(each, file_system)]
         answer, why = ask(found, when, file_system.names)
         return answer, notes + ([Note(question, "missing", text) for text in why] if answer is None else [])
 
@@ -403,10 +408,15 @@ def _unknown_system() -> str:
 
 def _says_which(records: Records) -> bool:
     """Return whether a source says which file system its samples are of."""
-    if "lmt" in records.tables:
+    if "lmt" in records.tables and records.tables["lmt"].num_rows:
         return True
     table = records.tables.get("node_io")
     return table is not None and "filesystem_name" in table.column_names
+
+
+def _names_targets(records: Records) -> bool:
+    """Return whether a source of health says of which file system its targets are; GPFS' disks do not."""
+    return not {"disks", "disk_states"} & records.tables.keys()
 
 
 def _moved(table: pa.Table, columns: Sequence[str], correct: Callable[[Numbers], Numbers]) -> pa.Table:

@@ -29,8 +29,6 @@ from pathlib import Path
 
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 
-__all__ = ["Announcement", "Refusal", "here", "is_gone", "look", "now_ns", "read_all", "started"]
-
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,126}")  # as csrc/iod/arbiter has it: names are words of the map
 _PROGRAM = re.compile(r"[A-Za-z0-9._+-]{1,127}")  # mpiox_program.h
 _WORD = re.compile(r"[\x21-\x7e]{1,64}")

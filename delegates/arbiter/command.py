@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from mpiio_ext.common.commands import HELP, LazyGroup
+from mpiio_ext.common.options import Duration
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import MpiioExtError
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from mpiio_ext.delegates.arbiter.service import Arbiter
     from mpiio_ext.delegates.arbiter.settings import Settings
     from mpiio_ext.delegates.arbitration.curves import Point
-
-__all__ = ["arbiter"]
 
 
 def _fail(message: object) -> NoReturn:
@@ -57,17 +56,18 @@ _COMMANDS = {
               help="mckp: I/O node 0 is shared by the jobs that get none of their own [no].")
 @click.option("--confidence", type=float, help="mckp: of the bandwidths, from their repetitions; 0.5 to below 1.")
 @click.option("--floor", type=float, help="mckp: share of its best bandwidth that each job gets at least [0].")
-@click.option("--migration-cost", type=float, help="mckp: seconds without I/O of a job that gets another number [0].")
-@click.option("--horizon", type=float, help="mckp: seconds until the next decision, as a rule [600].")
+@click.option("--migration-cost", type=Duration(zero=True),
+              help="mckp: time without I/O of a job that gets another number [0].")
+@click.option("--horizon", type=Duration(), help="mckp: time until the next decision, as a rule [10m].")
 @click.option("--hysteresis", type=float, help="mckp: gain of the whole below which running jobs keep theirs [0].")
-@click.option("--lease", type=float, default=None, help="Seconds without a word after which a job is dead [10].")
-@click.option("--reserve", type=float, default=None,
-              help="Seconds for which a job that the scheduler says has begun is counted before its first file [0].")
+@click.option("--lease", type=Duration(), help="Time without a word after which a job is dead [10s].")
+@click.option("--reserve", type=Duration(zero=True),
+              help="Time for which a job that the scheduler says has begun is counted before its first file [0].")
 @click.option("--set", "only_set", is_flag=True, help="Change the settings of a running arbiter, or of the next one "
               "where none runs, and leave.")
 @click.option("--status", is_flag=True, help="Print as JSON whether an arbiter serves, settings, map, jobs; leave.")
-@click.option("--interval", type=click.FloatRange(min=0.001), default=0.05, show_default=True,
-              help="Seconds between two looks.")
+@click.option("--interval", type=Duration(least=0.001), default="50ms", show_default=True,
+              help="Time between two looks.")
 @click.pass_context
 def arbiter(
     ctx: click.Context, /, folder: Path | None, curves: Path | None, weights: tuple[str, ...], only_set: bool,

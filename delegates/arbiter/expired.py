@@ -17,8 +17,6 @@ from pathlib import Path
 
 from mpiio_ext.common.files import read_plain, write_whole
 
-__all__ = ["Expired"]
-
 _NAME = "expired.json"
 _MOST_BYTES = 64 << 20
 

@@ -10,8 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-__all__ = ["Lines"]
-
 _BURST = 16.0
 _EVERY_S = 10.0
 

@@ -14,8 +14,6 @@ from pathlib import Path
 from mpiio_ext.common.files import read_plain, write_whole
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["MOST_NODES", "Map", "MapError", "checksum", "read", "write"]
-
 #: Indices of I/O nodes are below this.
 MOST_NODES = 576
 _MOST_BYTES = 4 << 20  # as mpiox_map.h has it

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["place", "place_beside_shared"]
-
 _NOBODYS: Mapping[str, int] = {}
 
 

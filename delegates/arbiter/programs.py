@@ -14,8 +14,6 @@ from collections.abc import Callable
 from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbitration.curves import Curve
 
-__all__ = ["Programs"]
-
 _NAMED = 3
 _MOST_TOLD = 64
 

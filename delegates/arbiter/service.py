@@ -41,8 +41,6 @@ from mpiio_ext.delegates.arbitration import Size
 from mpiio_ext.delegates.arbitration.jobs import Grant, Job, Machine
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
-__all__ = ["Arbiter", "BusyError", "is_served"]
-
 #: For which a job that seems dead to an arbiter that begins is waited for, s; jobs speak every second.
 _DOUBT_S = 3.0
 #: Jobs that a line of a generation names.

@@ -25,8 +25,6 @@ from mpiio_ext.delegates.arbitration.rules import policy, settings_of
 from mpiio_ext.delegates.arbitration.rules.base import Policy
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["MOST_COMPUTE_NODES", "Settings", "read", "write"]
-
 
 @with_config(CLOSED)
 class _Measured(TypedDict):

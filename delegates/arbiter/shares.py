@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mpiio_ext.delegates.arbitration.jobs import Grant, Job
 
-__all__ = ["shared_out"]
-
 
 def _total(grants: Mapping[str, Grant], names: Sequence[str]) -> int:
     return sum(0 if grants[name].shared else max(1, grants[name].io_nodes) for name in names)

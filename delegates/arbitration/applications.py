@@ -18,8 +18,6 @@ from mpiio_ext.delegates.arbitration.jobs import Job
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.delegates.arbitration.queue import QueueJob
 
-__all__ = ["APPLICATIONS", "QUEUE", "Application", "curves_of_applications", "paper_queue"]
-
 _MIB = 1 << 20
 
 

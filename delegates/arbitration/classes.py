@@ -24,8 +24,6 @@ from mpiio_ext.delegates.arbitration.errors import InfeasibleError
 from mpiio_ext.delegates.arbitration.formulas import fitted, options, static_share
 from mpiio_ext.delegates.arbitration.jobs import Job, Machine
 
-__all__ = ["Classes", "Worth", "classes_of"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.common.commands import HELP, json_option, output_option
-from mpiio_ext.common.options import Counts
+from mpiio_ext.common.options import Counts, Duration
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import ArgumentError
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
 else:
     _ParamType = click.ParamType  # not generic before click 8.2
-
-__all__ = ["arbitrate"]
 
 _PATH = click.Path(path_type=Path)
 #: Curves in a figure.
@@ -168,10 +166,10 @@ _OF_MCKP = {"floor": 0.0, "confidence": None, "shared_node": False, "migration_c
 @click.option("--weight", "weights", multiple=True, metavar="JOB=NUMBER", help="MCKP: what a MB/s of this job counts.")
 @click.option("--floor", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="MCKP: fairness floor.")
 @click.option("--confidence", type=float, help="MCKP: lower bounds of this confidence instead of means.")
-@click.option("--migration-cost", "migration_cost_s", type=float, default=0.0, show_default=True,
-              help="MCKP: seconds without I/O of a job that gets another number than its `current`.")
-@click.option("--horizon", "horizon_s", type=float, default=600.0, show_default=True,
-              help="MCKP: seconds until the next decision, as a rule.")
+@click.option("--migration-cost", "migration_cost_s", type=Duration(zero=True), default="0s", show_default=True,
+              help="MCKP: time without I/O of a job that gets another number than its `current`.")
+@click.option("--horizon", "horizon_s", type=Duration(), default="10m", show_default=True,
+              help="MCKP: time until the next decision, as a rule.")
 @click.option("--hysteresis", type=float, default=0.0, show_default=True,
               help="MCKP: gain of the whole below which jobs keep their `current`.")
 @click.option("--shared-node", is_flag=True, help="MCKP: one I/O node is shared by those that get none.")

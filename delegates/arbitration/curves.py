@@ -22,8 +22,6 @@ import numpy.typing as npt
 
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["UNKNOWN_SPREAD", "Columns", "Curve", "Point"]
-
 #: Relative standard deviation of a repetition that is assumed where nothing was repeated.
 UNKNOWN_SPREAD = 0.2
 

@@ -29,8 +29,6 @@ from mpiio_ext.delegates.arbitration.queue import QueueResult
 from mpiio_ext.delegates.arbitration.rules import policy_classes
 from mpiio_ext.delegates.arbitration.simulation import Simulation
 
-__all__ = ["draw_curves", "draw_gain", "draw_medians", "draw_queue"]
-
 _MOST_TICKS = 12
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["CurveError", "InfeasibleError"]
-
 
 class CurveError(MpiioExtError, ValueError):
     """Measurements that cannot be used; the message names the file, the line and what to do."""

@@ -24,8 +24,6 @@ from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.pattern import Pattern, distance
 
-__all__ = ["anchored", "estimate", "joined"]
-
 #: Base patterns that an estimate is made from.
 _NEAREST = 4
 

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.jobs import Job, Machine
 
-__all__ = ["fitted", "options", "static_share"]
-
 Ints = npt.NDArray[np.int64]
 Numbers = TypeVar("Numbers", int, Ints)
 

@@ -18,8 +18,6 @@ from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.delegates.arbitration.store import Store, plain
 from mpiio_ext.delegates.arbitration.tables import read_bench, read_forge
 
-__all__ = ["history_document", "history_lines", "learnt", "line", "measured", "named"]
-
 #: Characters of a source in a line for people; JSON has all of it.
 _SOURCE = 120
 

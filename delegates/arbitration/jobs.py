@@ -10,8 +10,6 @@ from mpiio_ext.common.shown import Shown
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["Allocation", "Grant", "Job", "Machine"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:

@@ -22,8 +22,6 @@ from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.estimate import estimate, joined
 from mpiio_ext.delegates.arbitration.pattern import Layout, Pattern, Spatiality
 
-__all__ = ["learn", "patterns_of_log", "patterns_of_statistics"]
-
 Row = Mapping[str, Any]
 
 #: Share of consecutive requests from which on a file is contiguous.

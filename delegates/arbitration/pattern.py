@@ -12,8 +12,6 @@ from typing import Literal
 
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["Layout", "Pattern", "Spatiality", "distance"]
-
 Layout = Literal["file-per-process", "shared"]
 Spatiality = Literal["contiguous", "strided"]
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 else:
     _ParamType = click.ParamType  # not generic before click 8.2
 
-__all__ = ["PolicyType"]
-
 
 class PolicyType(_ParamType):
     """The name of an arbitration policy, in capitals or not."""

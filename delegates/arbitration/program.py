@@ -13,8 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["program_name"]
-
 _PYTHON = re.compile(r"python[0-9.]*")
 #: Options of Python that the next word belongs to.
 _WITH_WORD = ("-W", "-X", "--check-hash-based-pycs")

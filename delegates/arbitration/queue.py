@@ -28,8 +28,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     import simpy
 
-__all__ = ["Finished", "QueueJob", "QueueResult", "Step", "queue_document", "queue_lines", "run_queue"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueJob:

@@ -21,8 +21,6 @@ from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.delegates.arbitration.solver import profiles
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["Catalogue", "Sets", "catalogue"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -20,8 +20,6 @@ from mpiio_ext.delegates.arbitration.rules import policy, policy_classes
 from mpiio_ext.delegates.arbitration.sets import Catalogue, Sets
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["Simulation", "simulate"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -20,8 +20,6 @@ from mpiio_ext.delegates.arbitration import knapsack
 from mpiio_ext.delegates.arbitration.errors import InfeasibleError
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
-__all__ = ["MAX_CAPACITY", "Solution", "Solver", "profiles", "solve", "solve_arrays"]
-
 #: Largest capacity, number of classes and of options of all classes: a row of the table fits in memory.
 MAX_CAPACITY = 2**24
 _MAX_CLASSES = 2**20

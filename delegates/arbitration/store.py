@@ -12,20 +12,22 @@ Guarantees. A reader sees the file before or after a save, never half of one. Tw
 
 from __future__ import annotations
 
-import fcntl
 import json
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import CLOSED, DocumentError
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.locks import alone
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.errors import CurveError
-from mpiio_ext.errors import ArgumentError, FileSystemError
-
-__all__ = ["FORMAT", "KEPT", "Store", "Version", "curve_of", "plain"]
+from mpiio_ext.errors import FileSystemError
 
 #: Version of the file's format.
 FORMAT = 1
@@ -33,58 +35,78 @@ FORMAT = 1
 KEPT = 8
 
 
-def plain(curve: Curve) -> dict[str, Any]:
-    """Return a curve as JSON has it; bandwidths in MB/s."""
-    return {
-        "source": curve.source,
-        "points": [{"io_nodes": count, "mean_mb_per_s": p.mean, "best_mb_per_s": p.best,
-                    "deviation_mb_per_s": p.deviation, "repetitions": p.repetitions}
-                   for count, p in curve.points.items()],
-    }
+_MBPerS = Annotated[float, Field(ge=0)]
 
 
-def curve_of(document: Any, where: str) -> Curve:
-    """Return the curve that :func:`plain` has written.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPoint:
+    """A point of a curve: number of I/O nodes and bandwidths in MB/s (10^6 bytes), as `Point` has them."""
 
-    Raises
-    ------
-    CurveError
-        It is none; the message begins with `where`.
-    """
-    try:
-        points = {int(p["io_nodes"]): Point(mean=float(p["mean_mb_per_s"]), best=float(p["best_mb_per_s"]),
-                                            deviation=None if p["deviation_mb_per_s"] is None
-                                            else float(p["deviation_mb_per_s"]), repetitions=int(p["repetitions"]))
-                  for p in document["points"]}
-        return Curve(points, source=str(document["source"]))
-    except (KeyError, TypeError, ValueError, ArgumentError) as error:
-        raise CurveError(f"{where}: is no curve: {type(error).__name__}: {error}") from error
+    __pydantic_config__ = CLOSED
+
+    io_nodes: Annotated[int, Field(ge=0)]
+    mean_mb_per_s: _MBPerS
+    best_mb_per_s: _MBPerS
+    deviation_mb_per_s: _MBPerS | None
+    repetitions: Annotated[int, Field(ge=0)]
 
 
-class Version(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
     """A version of a curve.
 
     Attributes
     ----------
     version : number, from 1
     time_s : when it was written, s since 1970 UTC
-    curve : itself
+    source, points : the curve
     restored : the version that it is once more; None = it is new
     """
 
-    version: int
+    __pydantic_config__ = CLOSED
+
+    version: Annotated[int, Field(ge=1)]
     time_s: float
-    curve: Curve
-    restored: int | None
+    source: str
+    points: Annotated[tuple[StoredPoint, ...], Field(min_length=1)]
+    restored: int | None = None
+
+    @property
+    def curve(self) -> Curve:
+        """The curve."""
+        points = {each.io_nodes: Point(mean=each.mean_mb_per_s, best=each.best_mb_per_s,
+                                       deviation=each.deviation_mb_per_s, repetitions=each.repetitions)
+                  for each in self.points}  # fmt: skip
+        return Curve(points, source=self.source)
+
+    @property
+    def original(self) -> int:
+        """Number of the version in which the curve was new."""
+        return self.restored or self.version
 
 
-def _original(entry: Mapping[str, Any]) -> int:
-    return int(entry.get("restored") or entry["version"])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Document:
+    __pydantic_config__ = CLOSED
+
+    format: int = FORMAT
+    curves: dict[str, list[Version]] = field(default_factory=dict)
 
 
-def _append(versions: list[dict[str, Any]], content: Mapping[str, Any]) -> None:
-    newest = versions[-1]["version"] if versions else 0
-    versions.append({"version": newest + 1, "time_s": time.time(), **content})
+def _points(curve: Curve) -> tuple[StoredPoint, ...]:
+    return tuple(StoredPoint(io_nodes=count, mean_mb_per_s=p.mean, best_mb_per_s=p.best,
+                             deviation_mb_per_s=p.deviation, repetitions=p.repetitions)
+                 for count, p in curve.points.items())  # fmt: skip
+
+
+def plain(curve: Curve) -> dict[str, Any]:
+    """Return a curve as JSON has it; bandwidths in MB/s."""
+    return {"source": curve.source, "points": [asdict(point) for point in _points(curve)]}
+
+
+def _append(versions: list[Version], source: str, points: tuple[StoredPoint, ...], restored: int | None = None) -> None:
+    number = versions[-1].version + 1 if versions else 1
+    versions.append(Version(version=number, time_s=time.time(), source=source, points=points, restored=restored))
     del versions[:-KEPT]
 
 
@@ -99,36 +121,26 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def _document(self) -> dict[str, Any]:
+    def _document(self) -> _Document:
         try:
-            text = self.path.read_text(encoding="utf-8")
+            document = documents.read_json(self.path)
         except FileNotFoundError:
-            return {"format": FORMAT, "curves": {}}
+            return _Document()
         except OSError as error:
             raise FileSystemError(error.errno, error.strerror, str(self.path)) from error
-        try:
-            document = json.loads(text)
         except ValueError as error:
             raise CurveError(f"{self.path}: is no JSON: {error}") from error
-        if not isinstance(document, dict) or not isinstance(document.get("curves"), dict):
-            raise CurveError(f"{self.path}: is no store of curves")
-        if document.get("format") != FORMAT:
+        if isinstance(document, dict) and document.get("format") != FORMAT:
             raise CurveError(f"{self.path}: has format {document.get('format')!r}, and this version of mpiio_ext knows "
                              f"{FORMAT}: upgrade it, or name another file")
-        return document
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
         try:
-            with self.path.with_name(f"{self.path.name}.lock").open("a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                yield
-        except OSError as error:
-            raise FileSystemError(error.errno, error.strerror, str(self.path)) from error
+            return documents.parse(_Document, document)
+        except DocumentError as error:
+            raise CurveError(str(error.of(self.path))) from error
 
     def names(self) -> list[str]:
         """Return the names that have a curve."""
-        return sorted(self._document()["curves"])
+        return sorted(self._document().curves)
 
     def save(self, curves: Mapping[str, Curve]) -> None:
         """Add a version of each curve.
@@ -140,14 +152,14 @@ class Store:
         FileSystemError
             It cannot be written.
         """
-        with self._alone():
+        with alone(self.path):
             document = self._document()
             for name, curve in curves.items():
-                _append(document["curves"].setdefault(name, []), plain(curve))
+                _append(document.curves.setdefault(name, []), curve.source, _points(curve))
             self._replace(document)
 
-    def _replace(self, document: Mapping[str, Any]) -> None:
-        write_whole(self.path, json.dumps(document, indent=1))
+    def _replace(self, document: _Document) -> None:
+        write_whole(self.path, json.dumps(asdict(document), indent=1))
 
     def undo(self, name: str) -> int:
         """Make the version before the one in force the newest again; nothing is deleted.
@@ -164,30 +176,27 @@ class Store:
         FileSystemError
             It cannot be written.
         """
-        with self._alone():
+        with alone(self.path):
             document = self._document()
-            kept = document["curves"].get(name, [])
+            kept = document.curves.get(name, [])
             if not kept:
                 raise CurveError(f"{self.path}: has no curve {name!r}")
-            in_force = _original(kept[-1])
-            earlier = [each for each in kept if _original(each) < in_force]
+            in_force = kept[-1].original
+            earlier = [each for each in kept if each.original < in_force]
             if not earlier:
                 raise CurveError(f"{self.path}: curve {name!r} has no version before {in_force} that is kept")
-            found = max(earlier, key=_original)
-            again = plain(curve_of(found, f"{self.path}: curve {name!r}, version {found['version']}"))
-            _append(kept, {"restored": _original(found), **again})
+            found = max(earlier, key=lambda each: each.original)
+            _append(kept, found.source, found.points, found.original)
             self._replace(document)
-            return _original(found)
+            return found.original
 
     def history(self, name: str) -> list[Version]:
         """Return what is known of the versions of a curve that are kept, oldest first."""
-        where = f"{self.path}: curve {name!r}"
-        return [Version(int(each["version"]), float(each["time_s"]), curve_of(each, where), each.get("restored"))
-                for each in self._document()["curves"].get(name, [])]
+        return self._document().curves.get(name, [])
 
     def versions(self, name: str) -> list[int]:
         """Return the versions of a curve that are kept, ascending."""
-        return [int(each["version"]) for each in self._document()["curves"].get(name, [])]
+        return [each.version for each in self.history(name)]
 
     def load(self, name: str, version: int | None = None) -> Curve:
         """Return a curve, its newest version unless one is named.
@@ -197,7 +206,7 @@ class Store:
         CurveError
             There is none, or the file is no store.
         """
-        for each in reversed(self._document()["curves"].get(name, [])):
-            if version is None or each.get("version") == version:
-                return curve_of(each, f"{self.path}: curve {name!r}, version {each.get('version')}")
+        for each in reversed(self.history(name)):
+            if version in (None, each.version):
+                return each.curve
         raise CurveError(f"{self.path}: has no curve {name!r}" + ("" if version is None else f" of version {version}"))

@@ -7,7 +7,7 @@ measured has no point.
 Measurements that moved another total, or stopped after another time, are no repetitions of each other: a table that has
 both for one pattern and number of I/O nodes is refused. With O_DIRECT and through the page cache are two patterns.
 
-`request_bytes`, which `python -m mpiio_ext.bench explore` adds, says what FORGE's whole KiB cannot.
+`request_bytes`, which `mpiio-ext bench explore` adds, says what FORGE's whole KiB cannot.
 
 Source. FORGE's columns: `run/output` of the artefact of the arbitration paper (jeanbez/forge-evaluation): bandwidths
         in MB/s, request sizes in KiB, layout 0 file per process and 1 shared, spatiality 0 contiguous and 1 1D-strided.
@@ -16,19 +16,20 @@ Source. FORGE's columns: `run/output` of the artefact of the arbitration paper (
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.jobs import Job
 from mpiio_ext.delegates.arbitration.pattern import Layout, Pattern, Spatiality
-
-__all__ = ["read_bench", "read_forge", "read_jobs"]
 
 _FORGE = ("forwarders", "clients", "processes", "layout", "spatiality", "request", "operation", "bandwidth")
 _JOBS = ("job", "compute_nodes", "processes", "io_nodes", "bandwidth")
@@ -188,41 +189,58 @@ def _job(where: str, row: Mapping[str, Any]) -> Job:
 
 # ---- results of the bench --------------------------------------------------------------------------------------------
 
-_BENCH = ("variant", "interface", "operation", "strategy", "bandwidth_mb_per_s")
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """What counts of a line of ``runs``; its names are those of `mpiio_ext.common.results.Row`."""
+
+    variant: str
+    interface: str
+    operation: str
+    strategy: str
+    bandwidth_mb_per_s: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    phase: str | None = ""
+    delegates: Annotated[int, Field(ge=1)] | None = None
+    delegated_accesses: int | None = None
+
+    @property
+    def key(self) -> str:
+        """Name of its curve."""
+        phase = f" {self.phase}" if self.phase else ""
+        return f"{self.variant} [{self.interface}]{phase} {self.operation}"
 
 
-def _bench_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (place for messages, row) of results.json or results.parquet."""
+@dataclass(frozen=True, kw_only=True)
+class _Results:
+    runs: list[_Run]
+
+
+def _runs(path: Path) -> list[_Run]:
+    """Return the runs of results.json or results.parquet."""
+    document: object
     if path.suffix == ".parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
-            rows = pq.read_table(path).to_pylist()
+            document = {"runs": pq.read_table(path).to_pylist()}
         except (OSError, pa.ArrowException) as error:
             raise CurveError(f"{path}: is no Parquet file that can be read: {error}") from error
     else:
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = documents.read_json(path)
         except OSError as error:
             raise CurveError(f"{path}: cannot be read: {error.strerror}") from error
         except ValueError as error:
             raise CurveError(f"{path}: is no JSON: {error}") from error
-        rows = document.get("runs") if isinstance(document, dict) else None
-        if not isinstance(rows, list):
-            raise CurveError(f"{path}: has no list `runs`, so that it holds no results of the bench")
-    for index, row in enumerate(rows):
-        where = f"{path}: run {index}"
-        if not isinstance(row, Mapping):
-            raise CurveError(f"{where}: is no object")
-        missing = [name for name in _BENCH if row.get(name) is None]
-        if missing:
-            raise CurveError(f"{where}: {', '.join(missing)} missing: no results of the bench that are understood")
-        yield where, row
+    try:
+        return documents.parse(_Results, document).runs
+    except DocumentError as error:
+        raise CurveError(f"{path}: no results of the bench: {error.problems[0]}") from error
 
 
 def read_bench(paths: Iterable[Path], *, direct: str = "auto") -> dict[str, Curve]:
-    """Return curves by I/O delegates from results of ``python -m mpiio_ext.bench``, by "variant [interface] operation".
+    """Return curves by I/O delegates from results of ``mpiio-ext bench``, by "variant [interface] operation".
 
     Parameters
     ----------
@@ -240,16 +258,10 @@ def read_bench(paths: Iterable[Path], *, direct: str = "auto") -> dict[str, Curv
     paths = list(paths)
     found: dict[str, dict[int, list[float]]] = {}
     for path in paths:
-        for where, row in _bench_rows(path):
-            delegates = row.get("delegates")
-            if delegates is None and row["strategy"] != direct:
+        for run in _runs(path):
+            if run.strategy != direct if run.delegates is None else not run.delegated_accesses:
                 continue
-            if delegates is not None and not row.get("delegated_accesses"):
-                continue
-            count = 0 if delegates is None else _whole(where, row, "delegates", 1)
-            phase = f" {row['phase']}" if row.get("phase") else ""
-            key = f"{row['variant']} [{row['interface']}]{phase} {row['operation']}"
-            found.setdefault(key, {}).setdefault(count, []).append(_number(where, row, "bandwidth_mb_per_s"))
+            found.setdefault(run.key, {}).setdefault(run.delegates or 0, []).append(run.bandwidth_mb_per_s)
     if not found:
         raise CurveError(f"{', '.join(map(str, paths))}: no run through delegates and none of the method {direct!r}")
     return _curves(found, "measured by the bench")

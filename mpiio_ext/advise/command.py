@@ -29,7 +29,7 @@ import click
 from mpiio_ext._load import family, get_library, get_tracer
 from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
-from mpiio_ext.common.commands import HELP, INTERRUPTED, JsonCommand, json_option, json_result, output_option
+from mpiio_ext.common.commands import FAILED, HELP, INTERRUPTED, JsonCommand, json_option, json_result, output_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, launcher_family
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from mpiio_ext.tune.outcome import Result
     from mpiio_ext.tune.setting import Setting
     from mpiio_ext.tune.trial import Outcome
-
-__all__ = ["advise", "split_command"]
 
 _NATIVE = "mpiox_enable=false"
 #: A run of the check is stopped after so many times the traced one's time, but not before so many seconds.
@@ -473,7 +471,7 @@ def advise(
             ))  # fmt: skip
     except (MpiioExtError, ValueError, OSError) as error:
         click.echo(f"mpiio-ext advise: {error}", err=True)
-        raise SystemExit(getattr(error, "exit_status", 1)) from error
+        raise SystemExit(getattr(error, "exit_status", FAILED)) from error
     for failure in failures:
         click.echo(f"mpiio-ext advise: {failure}", err=True)
     if failures:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
     from mpiio_ext.tune.space import Usage
 
-__all__ = ["can_be_shortened", "seconds_of", "shortened", "start_seconds", "usage_of"]
-
 #: What a replay loads before its first call, but for MPI itself.
 _LOADED = "import mpi4py, mpiio_ext.pioneer.engine, mpiio_ext.pioneer.path"
 #: MPI_Init and the plan take about this part of the modules' time again.

@@ -1,4 +1,4 @@
-"""``mpirun -n 4 python -m mpiio_ext.bench``: arguments, exit status and messages; rank 0 speaks for all."""
+"""``mpirun -n 4 mpiio-ext bench``: arguments, exit status and messages; rank 0 speaks for all."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ try:
 except MissingExtraError as _error:
     if __name__ != "__main__":
         raise
-    raise SystemExit(f"mpiio_ext.bench: {_error}") from None
+    print(f"mpiio-ext bench: {_error}", file=sys.stderr)
+    raise SystemExit(_error.exit_status) from None
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-__all__ = ["main"]
 
 Kind = TypeVar("Kind")
 
@@ -49,7 +48,7 @@ def _leave(status: int, message: str, comm: MPI.Intracomm | None = None) -> NoRe
 
     comm = MPI.COMM_WORLD if comm is None else comm
     if comm.rank == 0:
-        print(f"mpiio_ext.bench: {message}", file=sys.stderr, flush=True)
+        print(f"mpiio-ext bench: {message}", file=sys.stderr, flush=True)
     comm.Barrier()
     all_is_done()
     MPI.Finalize()
@@ -59,7 +58,7 @@ def _leave(status: int, message: str, comm: MPI.Intracomm | None = None) -> NoRe
 def _leave_without_mpi(status: int, message: str) -> NoReturn:
     """As `_leave`, where MPI is not to be started."""
     if not launch_rank():
-        print(f"mpiio_ext.bench: {message}", file=sys.stderr, flush=True)
+        print(f"mpiio-ext bench: {message}", file=sys.stderr, flush=True)
     sys.exit(status)
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 else:
     _ParamType = click.ParamType  # not generic before click 8.2
 
-__all__ = ["HintType", "ListType", "one_of", "positive_size"]
-
 
 class ListType(_ParamType):
     """A comma-separated list without repetitions."""

@@ -10,8 +10,6 @@ from mpiio_ext.bench.kernels.request import KernelRequest
 from mpiio_ext.bench.methods import Method
 from mpiio_ext.bench.suites.files import Suite
 
-__all__ = ["Options"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:

@@ -36,8 +36,6 @@ from mpiio_ext.common.results import Absent, Row, measure, with_ratios
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["SetupError", "run_bench"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["EXIT_RUN", "EXIT_USAGE", "EXIT_VERIFY", "BenchError", "SetupError", "VerificationError"]
-
 EXIT_RUN = 1
 EXIT_USAGE = 2
 EXIT_VERIFY = 3

@@ -13,9 +13,6 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SystemCalls", "absent_reason", "delegate_statistics", "file_statistics", "process_statistics",
-           "system_calls"]
-
 
 def absent_reason() -> str | None:
     """Return why the extension's methods cannot run in this process, or None when they can."""

@@ -27,8 +27,6 @@ import subprocess
 import sys
 import time
 
-__all__ = ["all_is_done", "end_on_interrupt", "remove_at_the_end", "report_at_the_end"]
-
 #: How long ranks that are ended may go on to write into the folder, s.
 _DYING_S = 10.0
 _STEP_S = 0.05
@@ -110,7 +108,7 @@ def _say(text: str, launcher: str) -> None:
     while waits and os.path.exists(launcher) and time.monotonic() < until:  # noqa: PTH110  (as above)
         time.sleep(_STEP_S)
     with contextlib.suppress(OSError):
-        os.write(2, f"mpiio_ext.bench: {text}\n".encode())
+        os.write(2, f"mpiio-ext bench: {text}\n".encode())
 
 
 def _tidy(told: dict[str, str]) -> None:

@@ -21,9 +21,6 @@ from dataclasses import dataclass, replace
 
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["DEFAULT", "METHODS", "NAMES", "OF_THE_JOB", "Method", "parse_method", "with_delegates",
-           "without_delegates"]
-
 METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 NAMES = ("native", "native_tuned", "auto", "direct", "delegates", *METHODS)
 DEFAULT = ("native", "native_tuned", "auto", *METHODS, "aligned+stripe_size_io")

@@ -25,8 +25,6 @@ from mpiio_ext.common.commands import HELP, LazyGroup, output_option
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["PRESETS", "command"]
-
 #: Values that a preset gives to options that the user did not give, as they would be typed.
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
@@ -176,14 +174,13 @@ _LIST_HELP = {
 _EPILOG = """
 \b
 Examples:
-  mpirun -n 4 python -m mpiio_ext.bench --suite quick --path /dev/shm
-  mpirun -n 4 python -m mpiio_ext.bench --path /lustre/me --size 4GiB --repetitions 5
-  mpirun -n 4 python -m mpiio_ext.bench -w interleaved --block 8,64,4KiB -m native,auto,even
-  mpirun -n 4 python -m mpiio_ext.bench -k vpic -i hdf5 -P particles=1000000 -m native,group_cyclic
-  python -m mpiio_ext.bench --suite tokio-abc --scale 0.1 --dry-run --ranks 64
+  mpirun -n 4 mpiio-ext bench --suite quick --path /dev/shm
+  mpirun -n 4 mpiio-ext bench --path /lustre/me --size 4GiB --repetitions 5
+  mpirun -n 4 mpiio-ext bench -w interleaved --block 8,64,4KiB -m native,auto,even
+  mpirun -n 4 mpiio-ext bench -k vpic -i hdf5 -P particles=1000000 -m native,group_cyclic
+  mpiio-ext bench --suite tokio-abc --scale 0.1 --dry-run --ranks 64
 
 \b
-Further commands, each with --help: explore (under mpirun), compare, scaling, arbitration, slurm.
 Every file is verified byte for byte, every read compared; wrong data ends the bench.
 Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is running, 3 wrong data.
 """
@@ -193,7 +190,7 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is
 _COMMANDS = {
     "compare": ("mpiio_ext.bench.compare.compare", "command", "Compare with the native library, launch by launch."),
     "scaling": ("mpiio_ext.bench.compare.scaling", "command", "Measure how time grows with ranks and pieces."),
-    "explore": ("mpiio_ext.bench.explore.command", "command", "Measure patterns over numbers of I/O delegates."),
+    "explore": ("mpiio_ext.bench.explore.command", "command", "Under mpirun: patterns over numbers of I/O delegates."),
     "arbitration": ("mpiio_ext.bench.arbitrated.command", "command", "Run two jobs under a live arbiter."),
     "slurm": ("mpiio_ext.bench.slurm", "command", "Write a batch script that runs a suite."),
     "report": ("mpiio_ext.cli.report", "report", "Make one HTML page of results, or compare two sets."),
@@ -217,7 +214,7 @@ class _Bench(LazyGroup):
 
 
 @click.group(
-    name="python -m mpiio_ext.bench",
+    name="mpiio-ext bench",
     cls=_Bench,
     subcommands=_COMMANDS,
     invoke_without_command=True,

@@ -22,8 +22,6 @@ from mpiio_ext.common.progress import Advance
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["check_shared", "keeping", "make_folder", "make_output"]
-
 
 def make_folder(path: Path, name: str, needed_bytes: int, *, keep: bool = False) -> Path:
     """Make a temporary folder on the file system to measure, and return it; on rank 0.

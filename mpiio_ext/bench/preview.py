@@ -23,8 +23,6 @@ from mpiio_ext.bench.work import Work, needed_bytes
 from mpiio_ext.common.units import megabytes
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["Volume", "launch_ranks", "print_kernels", "print_plan", "volume_of"]
-
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 _DEFAULT_RANKS = 4
 

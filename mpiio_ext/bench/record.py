@@ -12,8 +12,6 @@ from mpiio_ext.bench.kernels import Pattern
 from mpiio_ext.bench.kernels.request import command_words
 from mpiio_ext.bench.work import Work
 
-__all__ = ["configuration"]
-
 
 def _kernel(case: Case) -> dict[str, Any]:
     """Return a kernel with all its parameters; ``options`` are those of the command line that ask for it."""

@@ -1,4 +1,4 @@
-"""``python -m mpiio_ext.bench slurm``: a batch script for Slurm that runs a suite; every value in it is checked.
+"""``mpiio-ext bench slurm``: a batch script for Slurm that runs a suite; every value in it is checked.
 
 Two instances are kept apart three times: Slurm starts no second job of this name and user (``singleton``), the script
 holds a lock of its own, and the bench has the archive's (`mpiio_ext.bench.suites.lock`).
@@ -22,8 +22,6 @@ from mpiio_ext.bench.suites import files
 from mpiio_ext.common.commands import HELP, output_option
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.errors import ArgumentError
-
-__all__ = ["Job", "batch_script", "command"]
 
 Value = str | tuple[str, ...] | None
 
@@ -216,6 +214,6 @@ def command(*, suite: str, nodes: int, ranks_per_node: int, limit: str, partitio
             write_whole(output, script, mode=0o755)
     except (ArgumentError, OSError) as error:
         text = f"{output}: {error.strerror}" if isinstance(error, OSError) and error.strerror else str(error)
-        click.echo(f"mpiio_ext.bench: {text}", err=True)
+        click.echo(f"mpiio-ext bench: {text}", err=True)
         raise SystemExit(EXIT_USAGE) from error
     raise SystemExit(0)

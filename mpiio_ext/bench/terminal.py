@@ -17,8 +17,6 @@ from mpiio_ext.launchers import launched_rank
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["launch_rank", "launcher_errors", "progress_of_rank_0", "terminal_width"]
-
 #: What stands before the first dot of their processes' names, as in mpirun.openmpi and mpiexec.hydra.
 #: Between two lines of progress in a log, s.
 LINES_S = 15.0
@@ -81,4 +79,4 @@ def progress_of_rank_0(
         return progress(steps, shown=False)
     width = terminal_width(2)
     return progress(steps, shown=width is not None if shown is None else shown, width=width or 100, step="row",
-                    every_s=LINES_S if shown is None else 0.0, name="mpiio_ext.bench")  # fmt: skip
+                    every_s=LINES_S if shown is None else 0.0, name="mpiio-ext bench")  # fmt: skip

@@ -18,8 +18,6 @@ from mpiio_ext.bench.methods import Method
 from mpiio_ext.common.results import Absent
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["SetupError", "Work", "needed_bytes", "plan"]
-
 _HEADER_BYTES = 1 << 20  # of self-describing formats, generously
 
 

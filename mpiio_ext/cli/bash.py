@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
 
-__all__ = ["register"]
-
 
 class _Bash(BashComplete):
     """Takes the line up to the cursor, and answers what is to stand in place of bash's last piece of it."""

@@ -12,8 +12,6 @@ from click.shell_completion import get_completion_class
 from mpiio_ext.cli import bash
 from mpiio_ext.common.commands import HELP
 
-__all__ = ["completion"]
-
 _PROGRAM = "mpiio-ext"
 _VARIABLE = "_MPIIO_EXT_COMPLETE"
 

@@ -16,12 +16,11 @@ import click
 
 from mpiio_ext.cli.words import complete_command
 from mpiio_ext.common.commands import HELP, json_option
+from mpiio_ext.common.options import Duration
 
 if TYPE_CHECKING:
     from mpiio_ext.doctor import Finding
     from mpiio_ext.doctor.mpi import Job, Own, Theirs
-
-__all__ = ["doctor"]
 
 #: How long a rank stays that has not got as far as MPI: its end is none of the job.
 _WITHOUT_MPI_S = 5.0
@@ -139,10 +138,9 @@ def _examine(wish: _Wish, job: Job, found: list[Finding], say: Callable[[Finding
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=1.0),
-    default=30.0,
+    type=Duration(least=1),
+    default="30s",
     show_default=True,
-    metavar="SECONDS",
     help="How long a single question may take.",
 )
 @click.option("--no-write", is_flag=True, help="Write no test file by a collective.")

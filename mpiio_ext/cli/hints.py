@@ -15,8 +15,6 @@ from mpiio_ext.common.commands import HELP, json_option
 if TYPE_CHECKING:
     from mpiio_ext.hints import HintValue
 
-__all__ = ["hints"]
-
 #: From here on there is room for the type and the default.
 _WIDE_COLUMNS = 110
 

@@ -16,8 +16,6 @@ from mpiio_ext.common.units import size_text
 if TYPE_CHECKING:
     from mpiio_ext.layout import Component, Layout
 
-__all__ = ["layout"]
-
 #: Targets of a component that are shown; --json has all.
 _MOST_TARGETS = 64
 #: Facts that have a row even where nobody tells them.

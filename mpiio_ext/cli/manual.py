@@ -23,8 +23,6 @@ import mpiio_ext
 from mpiio_ext.cli import main
 from mpiio_ext.environment import VARIABLES
 
-__all__ = ["pages"]
-
 _PROGRAM = "mpiio-ext"
 _OPTIONS = "OPTIONS"
 #: Of the release: `make release-check` compares it with CITATION.cff.

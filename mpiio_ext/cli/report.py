@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from mpiio_ext.report.baseline import Comparison
     from mpiio_ext.report.load import ResultSet
 
-__all__ = ["report"]
-
 _PATH = click.Path(path_type=Path)
 _DEFAULT_OUTPUT = Path("report.html")
 

@@ -14,8 +14,6 @@ from mpiio_ext.cli.words import complete_command, complete_hint
 from mpiio_ext.common.commands import HELP
 from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family, let_rank_0_speak, plan
 
-__all__ = ["plan_launch", "run", "select_library", "settings_of", "start"]
-
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
 _PLAIN = re.compile(r"(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
 _TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file"})

@@ -8,8 +8,6 @@ from collections.abc import Collection, Sequence
 
 import click
 
-__all__ = ["print_table", "terminal_columns"]
-
 #: Columns of a table that goes into a pipe or a file.
 _PIPE_COLUMNS = 400
 

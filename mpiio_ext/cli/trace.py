@@ -13,8 +13,6 @@ from mpiio_ext.common.commands import HELP, output_option
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES, let_rank_0_speak
 
-__all__ = ["trace"]
-
 #: PATTERN_BYTES of csrc/tools/trace/mpiox_trace_names.c.
 _MOST_PATTERN_BYTES = 1000
 

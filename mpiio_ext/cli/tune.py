@@ -18,8 +18,6 @@ from mpiio_ext.tune.job import Job, check_library, finish, metric_of, ranks_in
 from mpiio_ext.tune.job import tune as tune_job
 from mpiio_ext.tune.replayed import CALLS_TIME, file_of_kernel, replay_command
 
-__all__ = ["tune"]
-
 
 def _of_path(launcher: tuple[str, ...], kernel: str, scratch: str | None) -> tuple[str, ...]:
     """Return the command that carries out the workload path of --kernel."""
@@ -129,7 +127,7 @@ def tune(
             failures = finish(result, job, budget, hints_path, printed)
     except MpiioExtError as error:
         click.echo(f"mpiio-ext tune: {error}", err=True)
-        raise SystemExit(getattr(error, "exit_status", 1)) from error
+        raise SystemExit(error.exit_status) from error
     for failure in failures:
         click.echo(f"mpiio-ext tune: {failure}", err=True)
     if result.broken_status or result.interrupted or failures:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["complete_command", "complete_hint", "complete_name"]
-
 #: Types of hints whose allowed values are a list of words.
 _WITH_LIST = frozenset({"boolean", "choice"})
 

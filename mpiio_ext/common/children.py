@@ -30,8 +30,6 @@ from typing import IO, Any
 
 from mpiio_ext.common import keeper
 
-__all__ = ["Ended", "last_line", "launched", "run"]
-
 #: How long a child that was killed is waited for.
 _DYING_S = 2.0
 

@@ -27,9 +27,6 @@ from click.shell_completion import CompletionItem
 from mpiio_ext.common.extras import needing
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["FAILED", "HELP", "INTERRUPTED", "UNUSABLE", "JsonCommand", "LazyGroup", "all_of", "json_file_option",
-           "json_option", "json_result", "output_option"]
-
 #: Exit status: a failure or a negative finding; what was given cannot be used; Ctrl-C.
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 #: `context_settings` of every command.
@@ -122,7 +119,7 @@ def _said() -> Iterator[None]:
     except MpiioExtError as error:
         for line in str(error).splitlines() or [type(error).__name__]:
             click.echo(f"mpiio-ext: {line}", err=True)
-        raise SystemExit(getattr(error, "exit_status", UNUSABLE)) from error
+        raise SystemExit(error.exit_status) from error
     except KeyboardInterrupt as error:
         click.echo("mpiio-ext: interrupted", err=True)
         raise SystemExit(INTERRUPTED) from error
@@ -135,10 +132,8 @@ class LazyGroup(click.Group):
     ----------
     subcommands : mapping of str to (str, str, str)
         Name -> (module, attribute that is the command, help line), in the order of the help.
-    extras : mapping of str to str
-        Name -> extra whose packages the command needs.
-    old : mapping of str to str
-        Old name -> new words. An old name is not listed; it works and says the new one.
+    extras : name -> extra whose packages the command needs.
+    old : old name -> new words. An old name is not listed; it works and says the new one.
     """
 
     def __init__(

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["counts"]
-
 _RANGE = re.compile(r"([0-9]{1,18})(?:\.\.([0-9]{1,18})(?::([0-9]{1,18}))?)?")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _DOTS = ("...", "…")

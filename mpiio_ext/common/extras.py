@@ -11,8 +11,6 @@ from collections.abc import Iterator
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["MissingExtraError", "install_line", "needing"]
-
 
 def install_line(extra: str) -> str:
     """Return what installs an extra."""
@@ -28,8 +26,6 @@ class MissingExtraError(MpiioExtError, ImportError):
     package : its name for `import`.
     extra : which brings it.
     """
-
-    exit_status = 1
 
     def __init__(self, what: str, package: str | None, extra: str) -> None:
         super().__init__(f"{what} needs {package}, which is not installed: {install_line(extra)}")

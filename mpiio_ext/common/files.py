@@ -23,8 +23,6 @@ from pathlib import Path
 
 from mpiio_ext.errors import FileSystemError
 
-__all__ = ["TEMPORARY", "check_target", "read_plain", "replacing", "step", "sync_folder", "write_whole"]
-
 #: How names of files end that are not whole yet.
 TEMPORARY = ".tmp"
 #: Of the target's name, in that of the file beside it: names have 255 bytes at most.
@@ -53,16 +51,11 @@ def replacing(
 
     Parameters
     ----------
-    path : Path
-        What is asked for. Its folder is there.
-    follow : bool
-        A link in its place keeps pointing to the file; otherwise the link is replaced.
-    mode : int, optional
-        Permissions, whatever the umask.
-    ending : str
-        Of the temporary name, for writers that look at it.
-    durable : bool
-        Wait until the disk has it. Otherwise the file is whole after the end of any process, but not of the system.
+    path : what is asked for. Its folder is there.
+    follow : a link in its place keeps pointing to the file; otherwise the link is replaced.
+    mode : permissions, whatever the umask.
+    ending : of the temporary name, for writers that look at it.
+    durable : wait until the disk has it; otherwise it is whole after the end of any process, but not of the system.
 
     Raises
     ------
@@ -104,9 +97,8 @@ def write_whole(
     ----------
     path, follow, mode, durable : as of `replacing`
     content : str or bytes
-    errors : str
-        What becomes of lone surrogates: a question mark, since a label must not end a report; ``surrogateescape`` where
-        they are bytes of somebody's own text.
+    errors : what becomes of lone surrogates: a question mark, since a label must not end a report; ``surrogateescape``
+        where they are bytes of somebody's own text.
 
     Raises
     ------

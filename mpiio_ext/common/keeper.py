@@ -12,8 +12,6 @@ import signal
 import sys
 import time
 
-__all__ = ["DONE", "GRACE_S", "NAME", "kill_marked", "marked", "wait_for"]
-
 #: In the environment of all processes of a job.
 NAME = "MPIIO_EXT_JOB"
 DONE = b"."

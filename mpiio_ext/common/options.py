@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 else:
     _ParamType = click.ParamType  # not generic before click 8.2
 
-__all__ = ["Bandwidth", "Counts", "Duration", "Size"]
-
 
 class Size(_ParamType):
     """Whole bytes: 65536, 64KiB, 1M, 1.5GB."""
@@ -40,12 +38,12 @@ class Size(_ParamType):
 
 
 class Duration(_ParamType):
-    """Seconds, more than 0 or, with `zero`, from 0 on: 90, 90s, 5m, 1h30m."""
+    """Seconds, more than 0 or, with `zero`, from 0 on, and from `least` on: 90, 90s, 5m, 1h30m."""
 
     name = "duration"
 
-    def __init__(self, *, zero: bool = False) -> None:
-        self._zero = zero
+    def __init__(self, *, zero: bool = False, least: float = 0) -> None:
+        self._zero, self._least = zero, least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the seconds."""
@@ -55,6 +53,8 @@ class Duration(_ParamType):
             self.fail(str(error), param, ctx)
         if not 0 <= seconds < float("inf") or (seconds == 0 and not self._zero):
             self.fail(f"'{value}' is not a duration such as 90s, 5m or 1h30m", param, ctx)
+        if seconds < self._least:
+            self.fail(f"'{value}' is less than {self._least:g} s", param, ctx)
         return seconds
 
 

@@ -8,8 +8,6 @@ import time
 from collections.abc import Iterator
 from typing import Protocol
 
-__all__ = ["Advance", "progress"]
-
 
 class Advance(Protocol):
     """Moves the bar."""

@@ -27,11 +27,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "ENOUGH", "OUTER_PHASES", "OWN_PHASES", "SCHEMA_VERSION", "Absent", "Key", "Measured", "Row", "Spread", "measure",
-    "summary", "tables", "with_ratios",
-]
-
 SCHEMA_VERSION = 2
 #: Repetitions without which nothing is said about what is faster.
 ENOUGH = 3

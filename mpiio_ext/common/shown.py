@@ -13,14 +13,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Shown"]
-
 #: Rows of a table that a notebook shows.
 _MOST_SHOWN = 60
 
 
 def _cell(value: object) -> str:
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else html.escape(str(value))
+
+
+def html_table(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return rows as a table of HTML, the names of the first one as its head."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in (rows[0] if rows else ()))
+    body = "".join("<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 class Shown:
@@ -49,9 +54,6 @@ class Shown:
     def _repr_html_(self) -> str:
         """Return the sentences, and the first rows as a table."""
         rows = list(self.rows())
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in (rows[0] if rows else ()))
-        body = "".join("<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>"
-                       for row in rows[:_MOST_SHOWN])
         more = f"<p>… {len(rows) - _MOST_SHOWN:,} more rows: .table()</p>" if len(rows) > _MOST_SHOWN else ""
         said = "".join(f"<p>{html.escape(line)}</p>" for line in self.lines())
-        return f"{said}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+        return f"{said}{html_table(rows[:_MOST_SHOWN])}{more}"

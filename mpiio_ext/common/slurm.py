@@ -21,11 +21,6 @@ from dataclasses import dataclass
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = [
-    "JobId", "SlurmError", "count", "count_nodes", "expand_nodes", "is_nothing", "job_id", "plain", "read_json",
-    "read_text", "states", "tasks",
-]  # fmt: skip
-
 #: Is given a job and what its line says: by column in lower case, or an entry of JSON. It may raise SlurmError.
 Add = Callable[["JobId", Mapping[str, object]], None]
 

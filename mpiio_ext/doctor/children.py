@@ -20,8 +20,6 @@ from typing import IO, Any
 
 from mpiio_ext.common.children import last_line, run
 
-__all__ = ["Answer", "JobEnded", "ask"]
-
 #: A child ends itself by an alarm so many seconds after its limit, should its parent be gone.
 _ALARM_S = 5
 _SAID = 2000

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-__all__ = ["Finding", "State", "bad", "good", "warn", "worst"]
-
 
 class State(str, Enum):
     """How a finding stands; the values are those of ``--json``."""

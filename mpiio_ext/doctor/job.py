@@ -18,8 +18,6 @@ from mpiio_ext.doctor.findings import Finding, State, bad, good, warn
 from mpiio_ext.doctor.mpi import FAMILIES, Job, Theirs, family_of
 from mpiio_ext.doctor.reach import SOMEBODY_ELSE
 
-__all__ = ["examine_job", "take_part"]
-
 _DEBIAN_MPICH = ("usr/lib/*/libmpich.so.12", "usr/lib64/libmpich.so.12")
 
 

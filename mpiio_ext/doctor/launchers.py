@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Launcher", "beside", "by_srun", "of_job", "release_of"]
-
 _PARENTS = 64  # shells, tools and wrappers may stand between
 #: Names of launchers, and of the daemons that they start ranks by.
 _NAMES = {

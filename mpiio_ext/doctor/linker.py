@@ -21,8 +21,6 @@ from pathlib import Path
 from mpiio_ext import abi
 from mpiio_ext.common.children import run
 
-__all__ = ["ABIS", "Binary", "Trace", "abi_of", "is_mpi", "privileges", "read_binary", "trace"]
-
 #: Name of an MPI library -> what to call it.
 ABIS = {"libmpi.so.40": "Open MPI", "libmpi.so.12": "MPICH", "libmpi_abi.so.0": "MPI ABI", "libmpich.so.12": "MPICH",
         "libmpi_abi.so.1": "MPI ABI"}  # fmt: skip

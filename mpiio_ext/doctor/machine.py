@@ -18,8 +18,6 @@ from mpiio_ext.common.units import size_text
 from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 
-__all__ = ["Machine", "examine", "limits", "sharing", "shm", "vm_readv"]
-
 _KIB, _MIB = 2**10, 2**20
 #: Below so many descriptors rank 0 leaves files to the MPI library (docs/limitations.md).
 _FEWEST_FILES, _FEW_FILES = 64, 1024

@@ -15,8 +15,6 @@ from mpiio_ext.doctor import launchers, linker
 from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 
-__all__ = ["FAMILIES", "Job", "Own", "Theirs", "examine_library", "family_of", "job_of", "launcher"]
-
 #: In which launchers tell how many ranks there are. Not SLURM_NTASKS: a batch script has it, too, and is no rank.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "MPI_LOCALNRANKS")
 #: MPI family -> its name.

@@ -15,8 +15,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__: list[str] = []
-
 _SYS_IO_URING_SETUP = 425  # the same on all processors that have been added since
 _IO_URING_PARAMS_BYTES = 120
 _VERSION_BYTES = 8192

@@ -24,8 +24,6 @@ from mpiio_ext.doctor.findings import Finding, bad, good, warn
 from mpiio_ext.doctor.mpi import family_of
 from mpiio_ext.launchers import launcher_family, plan
 
-__all__ = ["Target", "examine", "program_of", "without"]
-
 _MOST_SCRIPTS = 4
 _PYTHON = re.compile(r"python[\d.]*")
 _RUN = ["mpiio-ext", "run"]

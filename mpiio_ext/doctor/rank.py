@@ -22,8 +22,6 @@ from mpiio_ext.doctor.storage import folder_of
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["facts", "take_part"]
-
 _BLOCK_BYTES = 4096
 _BLOCKS = 16
 _CHILD = (

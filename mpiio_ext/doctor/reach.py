@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["SOMEBODY_ELSE", "between_ranks", "read_errno"]
-
 #: In place of an error number: the call succeeds, but reads the memory of another process than was meant.
 SOMEBODY_ELSE = -1
 _WORD_BYTES = 32

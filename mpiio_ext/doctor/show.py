@@ -10,8 +10,6 @@ import click
 import mpiio_ext
 from mpiio_ext.doctor.findings import Finding, State, worst
 
-__all__ = ["Lines", "as_json"]
-
 _MARKS = {State.OK: "✓", State.WARNING: "!", State.ERROR: "✗"}
 _PLAIN = {State.OK: "+", State.WARNING: "!", State.ERROR: "x"}
 _COLORS = {State.OK: "green", State.WARNING: "yellow", State.ERROR: "red"}

@@ -11,8 +11,6 @@ from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 from mpiio_ext.environment import VARIABLES, looks_ours, unknown
 
-__all__ = ["hints", "variables", "versions"]
-
 _FOLDERS = ("MPIOX_TRACE_DIR",)
 _FILES = ("MPIOX_HINTS_FILE", "MPIOX_SITE_FILE")
 

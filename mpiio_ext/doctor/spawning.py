@@ -18,8 +18,6 @@ import socket
 import struct
 from collections.abc import Mapping
 
-__all__ = ["refusal"]
-
 _RELEASES = "spawning is only known to be safe with Open MPI 4 and MPICH 4.1 or later"
 _LISTS = ("OMPI_MCA_orte_rankfile", "OMPI_MCA_rmaps", "OMPI_MCA_rmaps_rank_file_path")
 _UCRED = struct.Struct("iII")

@@ -15,8 +15,6 @@ from mpiio_ext.doctor.mpi import job_of
 if TYPE_CHECKING:
     from mpiio_ext.layout import Layout
 
-__all__ = ["decide", "examine", "folder_of", "nearest"]
-
 #: In which launchers tell how many ranks a node has.
 _HERE = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE")
 _LITTLE = 64 * 2**20

@@ -1,4 +1,4 @@
-"""The section about arbitration: what ``python -m mpiio_ext.bench arbitration`` has put beside results of the bench.
+"""The section about arbitration: what ``mpiio-ext bench arbitration`` has put beside results of the bench.
 
 Guarantees. A file that is not understood is refused with its name and place, as results are; a set without the file has
             no section.
@@ -15,8 +15,6 @@ from mpiio_ext.common.page import Figure, Grid, Section
 from mpiio_ext.common.units import megabytes
 from mpiio_ext.report import words
 from mpiio_ext.report.errors import ReportError
-
-__all__ = ["FILE", "sections"]
 
 #: Name of the file beside results.json; its figure has the same name with the ending svg.
 FILE = "arbitration.json"
@@ -52,7 +50,7 @@ def _section(path: Path, number: int, *, several: bool) -> Section:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ReportError(f"{path}: is no arbitration run that is understood: {type(error).__name__}: {error}; remove "
-                          "it, or run python -m mpiio_ext.bench arbitration again") from error
+                          "it, or run mpiio-ext bench arbitration again") from error
     figure = path.with_suffix(".svg")
     caption = "Bandwidth and I/O nodes of each job over time, for each policy."
     figures = ([Figure(drawing=figure.read_text(encoding="utf-8"), image=True, caption=caption)]

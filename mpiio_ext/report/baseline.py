@@ -28,8 +28,6 @@ from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet
 from mpiio_ext.report.words import row_title
 
-__all__ = ["RULE", "Comparison", "Match", "Warned", "as_json", "compare", "falls_below", "judge_change"]
-
 RULE = (
     "faster: the slowest new repetition beats the fastest old one; slower: the other way round; within noise: the "
     "ranges overlap; not judged: fewer than three repetitions on a side"

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from mpiio_ext.common.results import OUTER_PHASES, Measured, Spread
 
-__all__ = ["LogScale", "Piece", "Whisker", "bars", "histogram_path", "pieces", "ratio_scale", "shown_buckets"]
-
 #: Room at each end of a logarithmic scale, so that a mark at the end is not cut; percent of the width.
 _MARGIN = 4.0
 

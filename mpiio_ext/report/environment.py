@@ -13,8 +13,6 @@ from typing import Any
 
 from mpiio_ext.common.units import size_text
 
-__all__ = ["Difference", "describe", "differences", "headline", "own_variables"]
-
 #: Key of the record -> words; in the order of the page. Keys that are not here come behind, under their own name.
 _TITLES = {
     "started": "Started",

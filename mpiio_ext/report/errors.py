@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["EXIT_SLOWER", "EXIT_USAGE", "ReportError"]
-
 EXIT_SLOWER = 1
 EXIT_USAGE = 2
 

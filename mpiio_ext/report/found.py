@@ -9,8 +9,6 @@ from mpiio_ext.common.results import summary
 from mpiio_ext.common.shown import Shown
 from mpiio_ext.report.load import ResultSet
 
-__all__ = ["Found"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Found(Shown):

@@ -4,10 +4,10 @@ Results come from other machines, other versions and runs that were cut short. E
 whole or refused with one line that names the file and its first wrong place; nothing is guessed. Two kinds are
 understood:
 
-- ``results.json`` of ``python -m mpiio_ext.bench``, schema versions 1 and 2 (`ResultSet`). Fields that version 1 lacks
+- ``results.json`` of ``mpiio-ext bench``, schema versions 1 and 2 (`ResultSet`). Fields that version 1 lacks
   are "not known", except `noncontiguous`, which is known of patterns where a file does not say it: of the six patterns
   only "contiguous" is contiguous.
-- the JSON of ``python -m mpiio_ext.bench compare --json -o`` (`PeerSet`).
+- the JSON of ``mpiio-ext bench compare --json -o`` (`PeerSet`).
 
 The rows are made from ``runs``; ``summary``, which holds the same in other words, is not read.
 """
@@ -27,8 +27,6 @@ from mpiio_ext.common import documents
 from mpiio_ext.common.documents import DocumentError, shown
 from mpiio_ext.common.results import SCHEMA_VERSION, Measured, Row, Spread, measure
 from mpiio_ext.report.errors import ReportError
-
-__all__ = ["PeerResult", "PeerSet", "ResultSet", "load", "load_all", "rows_of"]
 
 Form = TypeVar("Form")
 
@@ -188,7 +186,7 @@ def _checked(path: Path, form: Callable[..., Form], document: Mapping[str, Any])
     try:
         return documents.parse(form, plain)
     except DocumentError as error:
-        more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
+        more = f" (and {len(error.mistakes) - 1} more)" if len(error.mistakes) > 1 else ""
         raise ReportError(f"{path}: {error.problems[0]}{more}") from error
 
 

@@ -28,8 +28,6 @@ from mpiio_ext.report.environment import describe, headline
 from mpiio_ext.report.load import PeerSet, ResultSet
 from mpiio_ext.report.reproduce import command
 
-__all__ = ["LIMIT_BYTES", "Page", "render"]
-
 LIMIT_BYTES = 1_000_000
 #: What each level leaves out beside what the levels before it do.
 _LEFT_OUT = (

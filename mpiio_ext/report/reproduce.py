@@ -13,8 +13,6 @@ from typing import Any
 from mpiio_ext.common.results import Measured
 from mpiio_ext.report.environment import own_variables
 
-__all__ = ["command"]
-
 #: Pattern -> (option, key of the recorded sizes) on which it depends, beside the size of the file.
 _SIZE_OPTIONS = {
     "contiguous": (("--transfer", "transfer_bytes"),),

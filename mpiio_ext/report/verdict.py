@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from mpiio_ext.common.results import ENOUGH, Measured, Spread
 from mpiio_ext.report.words import ratio, ratio_spread, row_title
 
-__all__ = ["GOAL", "Kind", "Tally", "judge", "kinds", "sentences", "tally", "worth"]
-
 #: Gain that noncontiguous access should reach.
 GOAL = 1.3
 _NOT_JUDGED = "not judged"

@@ -11,11 +11,6 @@ from collections.abc import Sequence
 from mpiio_ext.common.results import Key, Measured, Spread
 from mpiio_ext.common.units import megabytes, size_text
 
-__all__ = [
-    "DASH", "bandwidth", "bandwidth_spread", "case_title", "done_by_extension", "histogram_words",
-    "interface_title", "marks", "ratio", "ratio_spread", "row_title",
-]
-
 DASH = "–"
 _INTERFACES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf4": "netCDF-4", "posix": "POSIX"}
 

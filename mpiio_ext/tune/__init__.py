@@ -16,6 +16,7 @@ job        a program that is tuned: all phases, and the results of all of them
 hintsfile  the user's own hints, and the file that is written
 targets    whether the results can be written, asked before the first run
 report     what is printed, and the JSON of all runs
+found      that JSON for callers from Python
 ========== ===========================================================================================
 
 `run` tunes a program from Python. Nothing else is imported here: Optuna and SciPy belong to the extra `tune`.
@@ -26,15 +27,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from mpiio_ext.common.called import Option, call, words_of
+from mpiio_ext.tune.found import Tuned
 
 __all__ = ["run"]
 
 
-def run(command: Sequence[str], *, kind: str = "tune", output: str | Path = "tuned.hints", **options: Option
-        ) -> dict[str, Any]:
+def run(command: Sequence[str], *, kind: str = "tune", output: str | Path = "tuned.hints", **options: Option) -> Tuned:
     """Find hints under which a program is faster, and write them to a file when they are proven.
 
     Parameters
@@ -46,14 +46,13 @@ def run(command: Sequence[str], *, kind: str = "tune", output: str | Path = "tun
 
     Returns
     -------
-    dict
-        Every run and the verdict, as ``--json`` prints them.
+    Tuned
+        Every run and the verdict: a dict of what ``--json`` prints, which shows itself in notebooks.
 
     Raises
     ------
     CommandError
         The program, or the search, has failed.
     """
-    words = [kind, *words_of(options), "--output", str(output), "--json", "--", *command]
-    found: dict[str, Any] = json.loads(call(words))
-    return found
+    words = [kind, *words_of(options), "--output", str(output), "--json"]
+    return Tuned(json.loads(call(words, program=command)))

@@ -17,9 +17,6 @@ from dataclasses import dataclass
 
 from mpiio_ext.tune.evidence import least_pairs
 
-__all__ = ["LEAST_CANDIDATES", "LEAST_CONFIDENCE", "RESERVE_MARGIN", "Costs", "Refusal", "Runs", "choose_runs",
-           "confidence_for", "least_seconds"]  # fmt: skip
-
 #: Runs are expected to take so much longer than their median; those of the decision must not be missing.
 RESERVE_MARGIN = 1.5
 #: Of the work as it is, before anything is tried.

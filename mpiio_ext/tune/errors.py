@@ -8,8 +8,6 @@ from types import ModuleType
 from mpiio_ext.common.extras import needing
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["EXIT_TUNE", "ProgramError", "TooShort", "TuneError", "need"]
-
 EXIT_TUNE = 1
 
 

@@ -25,8 +25,6 @@ from dataclasses import dataclass
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.tune.errors import need
 
-__all__ = ["Evidence", "evidence", "least_pairs"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:

@@ -18,8 +18,6 @@ from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.setting import LEFT_AWAY, Setting
 
-__all__ = ["OwnHints", "check_glob", "own_hints", "text_of", "write"]
-
 _LINE = re.compile(r"\s*(?P<name>[A-Za-z]\w*)\s*=")
 _NAME = re.compile(r"(?:^|[,:])\s*(?P<name>[A-Za-z]\w*)\s*=")
 _PLAIN_VALUE = re.compile(r"[^\s\"#;]+")

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from mpiio_ext.tune.space import Options, Space, Usage
     from mpiio_ext.tune.trial import Outcome
 
-__all__ = ["Job", "check_library", "finish", "metric_of", "ranks_in", "tune"]
-
 
 @dataclass(slots=True, kw_only=True)
 class Job:

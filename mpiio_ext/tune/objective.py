@@ -23,18 +23,6 @@ from typing import Protocol
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.trial import Outcome
 
-__all__ = [
-    "SMALL_SHARE",
-    "Elapsed",
-    "InOutput",
-    "InsideAccess",
-    "Metric",
-    "Unjudged",
-    "access_s",
-    "access_share",
-    "choose",
-]
-
 #: Below this share of the elapsed time, gains in data access hardly show in it.
 SMALL_SHARE = 0.3
 

@@ -8,8 +8,6 @@ from mpiio_ext.tune.evidence import Evidence
 from mpiio_ext.tune.setting import Setting
 from mpiio_ext.tune.trial import Outcome
 
-__all__ = ["Plan", "Record", "Result"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:

@@ -11,8 +11,6 @@ from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.space import Usage
 from mpiio_ext.tune.trial import FileUse, Outcome
 
-__all__ = ["Present", "files_of", "matching", "present_hints", "registry_defaults", "removable_hints", "usage_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["CALLS_TIME", "END_MARK", "file_of_kernel", "replay_command"]
-
 #: What the replay prints of the time of its calls; less is better.
 CALLS_TIME = r"calls in ([0-9.]+) s"
 #: What a replay on orders prints behind each of them, with the exit status that it would have had alone.

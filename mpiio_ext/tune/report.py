@@ -18,8 +18,6 @@ from mpiio_ext.tune.outcome import Result
 from mpiio_ext.tune.program import Present, files_of
 from mpiio_ext.tune.setting import BASELINE, LEFT_AWAY, Setting
 
-__all__ = ["Subject", "as_json", "file_lines", "header", "lines", "lost_hints", "reasons", "space_lines", "trial_line"]
-
 _MOST_FILES = 20
 _MOST_FAILURES = 5
 

@@ -15,8 +15,6 @@ from mpiio_ext.tune.errors import need
 from mpiio_ext.tune.setting import Setting
 from mpiio_ext.tune.space import Space
 
-__all__ = ["Search"]
-
 #: Told for a run that failed or was stopped: so many times slower than the worst that ended.
 _LOST = 2.0
 

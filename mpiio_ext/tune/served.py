@@ -29,8 +29,6 @@ from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.trial import Outcome, ProcessRunner, fold, outcome_of
 
-__all__ = ["ServedRunner", "delegates_of"]
-
 _LONGEST_PAUSE_S = 1.0
 #: Jobs that wait at a time; another one ends the one that has waited longest.
 _MOST_JOBS = 3

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["BASELINE", "LEFT_AWAY", "Setting"]
-
 #: Hints whose default "0" means that nobody sets them. They are handed on to the MPI library, and OMPIO of Open MPI 4.1
 #: divides by a `cb_nodes` of 0: their default is had by leaving them away, never by writing 0.
 LEFT_AWAY = frozenset(

@@ -19,8 +19,6 @@ from typing import Protocol
 
 from mpiio_ext.tune.setting import LEFT_AWAY, Setting
 
-__all__ = ["Draw", "Options", "Parameter", "Space", "Usage", "build"]
-
 _KIB = 1024
 _MANY_DELEGATES = 8
 _NO_DELEGATES = ("0", "0%", "per_node=0")

@@ -13,8 +13,6 @@ from mpiio_ext.common.files import check_target
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.tune.errors import TuneError
 
-__all__ = ["EXIT_TARGET", "TargetError", "check_file", "check_targets"]
-
 EXIT_TARGET = 2
 
 

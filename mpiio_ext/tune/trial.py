@@ -26,8 +26,6 @@ from mpiio_ext.launchers import Launch
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.setting import BASELINE, Setting
 
-__all__ = ["FileUse", "Outcome", "ProcessRunner", "Runner", "fold", "outcome_of", "status_text"]
-
 _TAIL_BYTES = 20_000
 #: What a line says that tells why a program failed.
 _TELLING = (

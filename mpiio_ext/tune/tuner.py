@@ -43,8 +43,6 @@ from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.space import Space
 from mpiio_ext.tune.trial import Outcome, Runner
 
-__all__ = ["LEAST_GAIN", "Tuner"]
-
 LEAST_GAIN = 1.01
 #: A run is stopped after so many times the best time so far; never before LEAST_LIMIT_S.
 STOP_FACTOR = 5.0

@@ -13,8 +13,6 @@ from mpiio_ext.common.units import size_text
 from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._sweep import Variant, relation
 
-__all__ = ["draw"]
-
 _MARKS = {"equal": "D", "factor": "v", "multiple": "^", "co-prime": "o", "neither": "s"}
 #: Only points of one class are joined: between them counts jump by orders of magnitude, which is no slope.
 _CLASSES: dict[Literal["-", ":"], tuple[str, ...]] = {
@@ -93,10 +91,8 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
-        At least one, all of one file system and region.
-    path : Path
-        Written whole or not at all; SVG, PNG or PDF by its suffix.
+    outcomes : at least one, all of one file system and region.
+    path : written whole or not at all; SVG, PNG or PDF by its suffix.
 
     Raises
     ------

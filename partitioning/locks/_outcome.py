@@ -11,8 +11,6 @@ import numpy.typing as npt
 from mpiio_ext.partitioning._plan import Geometry, IntArray
 from mpiio_ext.partitioning.locks._systems import FileSystem
 
-__all__ = ["COUNTERS", "Outcome"]
-
 FloatArray = npt.NDArray[np.float64]
 
 #: Counts of a server, in the order of the columns that C returns: see `Outcome`.

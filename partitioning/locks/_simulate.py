@@ -22,8 +22,6 @@ from mpiio_ext.partitioning._plan import (
 from mpiio_ext.partitioning.locks._outcome import COUNTERS, Outcome
 from mpiio_ext.partitioning.locks._systems import PROTOCOLS, FileSystem
 
-__all__ = ["simulate"]
-
 _E_NOMEM = -1
 _SIZES = 64
 #: How often a caller hears how far a simulation is, and the longest that a signal waits for its handler.

@@ -13,8 +13,6 @@ from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._simulate import simulate
 from mpiio_ext.partitioning.locks._systems import FileSystem
 
-__all__ = ["Variant", "check_requests", "relation", "requests_about", "sweep", "variants"]
-
 #: Data requests of a sweep that take half an hour with Lustre's locks, two with tokens: more only if asked for.
 _MOST_REQUESTS = 10**10
 #: One core, as docs/locks.md measured it for Lustre; token managers take up to four times as long.
@@ -40,8 +38,7 @@ def variants(names: Sequence[str], stripe_size_io: str) -> list[Variant]:
 
     Parameters
     ----------
-    names : sequence of str
-        Partition methods, or ``all``.
+    names : partition methods, or ``all``.
     stripe_size_io : {"aligned", "both", "no", "yes"}
         Which of them also with stripe-size I/O: aligned alone (as Figure 2 of the SDCI page has it), each, none; or
         each with stripe-size I/O only.

@@ -10,8 +10,6 @@ from typing import Any
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES
 
-__all__ = ["CACHED_BY_DEFAULT", "PROTOCOLS", "FileSystem", "cached", "gpfs", "lustre", "uncached", "unlocked"]
-
 #: Lock protocols, as `mpiox_layout` names them; the index is the number that C knows.
 PROTOCOLS = ("none", "server", "token")
 _MAX_COUNT = 2**31 - 1

@@ -30,8 +30,6 @@ from mpiio_ext.partitioning.locks._systems import FileSystem, cached, gpfs, lust
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["locks"]
-
 _SYSTEMS = {"lustre": lustre, "gpfs": gpfs}
 _MIB = 2**20
 _AGGREGATORS = Counts(least=1, most=MAX_PARTIES, terms=1000)

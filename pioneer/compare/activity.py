@@ -24,8 +24,6 @@ from mpiio_ext.pioneer.operations import DATA, Operation, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.path.short import moved_in_extra, moved_of
 
-__all__ = ["Activity", "activity_of_path", "activity_of_tables"]
-
 _Numbers = NDArray[np.int64]
 _Reals = NDArray[np.float64]
 

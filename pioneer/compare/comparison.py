@@ -34,11 +34,6 @@ from mpiio_ext.pioneer.compare.workload import Workload
 from mpiio_ext.pioneer.engine.untold import untold_sizes
 from mpiio_ext.pioneer.profile import Distribution
 
-__all__ = [
-    "BINS", "MEANINGS", "VERSION", "Comparison", "Figures", "Metric", "choices", "compare_workloads", "operation_rows",
-    "to_json",
-]  # fmt: skip
-
 #: Of the JSON document; raised when the meaning of a name in it changes.
 VERSION = 1
 #: Bins of a series over time.

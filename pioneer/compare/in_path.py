@@ -23,8 +23,6 @@ from mpiio_ext.pioneer.engine.plan import make_plan
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.path.short import moved_in_extra
 
-__all__ = ["differences_in_path", "touched_by_plans"]
-
 #: Operations that are planned at most.
 _MOST_PLANNED = 1_000_000
 

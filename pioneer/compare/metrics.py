@@ -36,9 +36,6 @@ from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Distribution, Profile, characterize
 from mpiio_ext.pioneer.profile.sessions import flags_of
 
-__all__ = ["LIMITS", "TIMED", "UNITS", "Fidelity", "compare_paths", "counts_of", "is_within", "shown",
-           "touched_of_classes"]
-
 UNITS = 200
 
 #: Metrics of slack and execution times: they say nothing of a run at another pace.

@@ -19,8 +19,6 @@ from mpiio_ext.common.plots import Axis, Chart, Line, Look, Panel, corners, cumu
 from mpiio_ext.pioneer.compare.comparison import Comparison, Metric, choices, operation_rows, to_json
 from mpiio_ext.pioneer.compare.metrics import UNITS
 
-__all__ = ["render", "save_all", "save_html", "save_json"]
-
 _NAMES = ("original", "synthetic")
 _LOOKS = (Look("series0"), Look("series1", "--"))
 _GROUPS = ("total", "counts", "span", "holes", "duplicates", "order", "slack", "slack_us", "arrival", "makespan")

@@ -15,8 +15,6 @@ from mpiio_ext.pioneer.compare.workload import Workload
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
 from mpiio_ext.pioneer.engine.expected import comparable_path, expectation
 
-__all__ = ["against_replay"]
-
 
 def against_replay(original: Workload, again: Workload, ranks: int = 0) -> tuple[Workload, Workload]:
     """Return a workload and the trace of its replay, with paths that can be compared.

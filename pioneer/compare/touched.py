@@ -32,8 +32,6 @@ from mpiio_ext.pioneer.path.short import moved_in_extra, moved_of
 from mpiio_ext.pioneer.path.views import View, views_of_groups
 from mpiio_ext.pioneer.profile.sessions import find_sessions
 
-__all__ = ["MOST_PIECES", "Accesses", "Touched", "accesses_of", "owners_of", "touched_by_groups", "touched_by_ranks"]
-
 #: Pieces of one access that are told apart.
 MOST_PIECES = 1 << 20
 

@@ -17,8 +17,6 @@ from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.sanitize.system_files import PATTERNS
 from mpiio_ext.pioneer.traces import is_table, path_of, read_sanitized, selected, tables_of
 
-__all__ = ["Workload", "load_workload", "not_below"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:

@@ -17,8 +17,6 @@ from typing import Any
 from mpiio_ext.pioneer.path.short import MOVED
 from mpiio_ext.pioneer.profile.sessions import Session
 
-__all__ = ["COPIES", "MOVED_SIZES", "Mappings", "mapping_flags", "size_of", "target_of"]
-
 #: Calls that move data from a file to another one.
 COPIES = frozenset({"sendfile", "copy_file_range"})
 #: Calls that are made with the size that they have moved: fgets ends with the line, which its stand-in does not know;

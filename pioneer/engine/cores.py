@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["are_free", "cores_free"]
-
 
 def are_free(allowed: Sequence[Collection[int]]) -> bool:
     """Return whether the ranks of a node can all run at a time; `allowed` are the cores that each may run on.

@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from mpiio_ext.pioneer.engine.beside import COPIES
 from mpiio_ext.pioneer.operations import CATALOG
 
-__all__ = ["BY_DESCRIPTOR", "LEFT_OUT", "NAMELESS", "NOT_OPEN", "ONE_NAME", "OPERATIONS", "STAND_INS", "engine_name",
-           "engine_number", "reason_of"]  # fmt: skip
-
 #: What the engine makes of an operation, where that is not the operation itself.
 STAND_INS = {
     "openat": "open", "creat": "open", "mkstemp": "open", "dprintf": "write",

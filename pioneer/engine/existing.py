@@ -27,8 +27,6 @@ from mpiio_ext.pioneer.operations import NEEDING, SECOND_NAMES, WHENCE, Operatio
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
-__all__ = ["existing_files"]
-
 #: What makes its name, if not as a file.
 _MAKING = frozenset({"mkdir", "mkdirat", "opendir", "symlink"})
 #: Opens of what is no file that could be made, or is open already.

@@ -31,12 +31,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.access import parsed
 from mpiio_ext.pioneer.engine.beside import MOVED_SIZES
 from mpiio_ext.pioneer.engine.coverage import engine_name
 from mpiio_ext.pioneer.engine.opens import IMPLIED_MARK, with_opens
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import Plan, make_plan
-from mpiio_ext.pioneer.engine.rank_views import parsed
 from mpiio_ext.pioneer.engine.untold import files_untold, without_untold
 from mpiio_ext.pioneer.operations import DATA, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
@@ -44,8 +44,6 @@ from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.views import views_of_groups
 from mpiio_ext.pioneer.path.workload_path import COMMON, PER_GROUP
 from mpiio_ext.pioneer.profile import find_sessions
-
-__all__ = ["Expectation", "comparable_path", "expectation", "expected_path"]
 
 _MOVING = DATA | {Role.BEGIN}
 

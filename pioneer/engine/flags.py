@@ -10,8 +10,6 @@ from typing import Any
 
 from mpiio_ext.pioneer.operations import Operation
 
-__all__ = ["open_flags"]
-
 _READS, _WRITES, _TRUNCATES, _APPENDS = 1, 2, 4, 8  # of fopen, as in mpiox_engine_stdio.c
 _AMODES = {"CREATE": 1, "RDONLY": 2, "WRONLY": 4, "RDWR": 8, "DELETE_ON_CLOSE": 16, "EXCL": 64, "APPEND": 128}
 

@@ -12,8 +12,6 @@ from typing import Any
 from mpiio_ext.pioneer.operations import Operation, Role
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
-__all__ = ["Handles", "Requests", "handles_of"]
-
 
 @dataclass(slots=True)
 class Handles:

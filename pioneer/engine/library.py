@@ -8,8 +8,6 @@ from typing import Any
 
 from mpiio_ext._load import get_include, get_library
 
-__all__ = ["engine"]
-
 
 @functools.cache
 def engine() -> tuple[Any, Any]:

@@ -24,8 +24,6 @@ from mpiio_ext.pioneer.operations import Operation, Role
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
-__all__ = ["meetings"]
-
 #: Operations that change a name, or the length of a file, without a handle.
 _CHANGES = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "rmdir", "truncate", "link", "symlink",
                       "MPI_File_delete"})  # fmt: skip

@@ -25,8 +25,6 @@ from mpiio_ext.pioneer.path.workload_path import PER_GROUP
 from mpiio_ext.pioneer.profile import find_sessions
 from mpiio_ext.pioneer.profile.sessions import OUTSIDE
 
-__all__ = ["AT_OFFSETS", "IMPLIED", "IMPLIED_MARK", "opened", "with_opens"]
-
 IMPLIED = "implied"
 #: `extra` of what is made up.
 IMPLIED_MARK = f'{{"{IMPLIED}":true}}'

@@ -19,12 +19,10 @@ from dataclasses import replace
 from mpiio_ext.pioneer.access import parsed
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.path.communicators import NUMBER
+from mpiio_ext.pioneer.path.document import PathInfo
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.rules import FIRST, Rule
-from mpiio_ext.pioneer.path.workload_path import PathInfo
 from mpiio_ext.pioneer.profile.sessions import Sessions
-
-__all__ = ["Parts", "rule_numbers"]
 
 
 def rule_numbers(path: WorkloadPath) -> dict[int, int]:

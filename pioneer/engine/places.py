@@ -15,8 +15,6 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-__all__ = ["PlaceError", "Places", "Placing", "leave_out", "without_place"]
-
 _FIELD = re.compile(r"\{rank[^}]*\}")
 _WILD = re.compile(r"([*?[])")
 

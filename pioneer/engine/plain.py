@@ -27,8 +27,6 @@ from mpiio_ext.pioneer.path.short import MOVED
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.engine.plan import Planner
 
-__all__ = ["States", "plain_columns", "plain_rows"]
-
 _Value = TypeVar("_Value", bound=Hashable)
 _PLAIN = frozenset({Role.READ, Role.WRITE, Role.SEEK})
 #: What moves data and is about more than one handle, or about a folder.

@@ -15,33 +15,20 @@ Guarantee. Of N ranks that are all representatives each copy has every view as i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow.compute as pc
 
 from mpiio_ext.pioneer.engine.parts import Parts
 from mpiio_ext.pioneer.operations import DATA, Operation, Role
 from mpiio_ext.pioneer.path import Template, WorkloadPath
+from mpiio_ext.pioneer.path.document import PathInfo
 from mpiio_ext.pioneer.path.file_types import next_tile
 from mpiio_ext.pioneer.path.views import View, views_of_groups
-from mpiio_ext.pioneer.path.workload_path import PathInfo
 from mpiio_ext.pioneer.profile.sessions import Sessions
-
-__all__ = ["RankViews", "parsed", "view_of_rank"]
 
 _ALIGNMENT = 1 << 20
 _MOVING = DATA | {Role.BEGIN}
-
-
-def parsed(text: str | None) -> dict[str, Any]:
-    """Return the column `extra` of an operation."""
-    try:
-        found = json.loads(text) if text else {}
-    except json.JSONDecodeError:
-        found = {}
-    return found if isinstance(found, dict) else {}
 
 
 def _tell_apart(views: Sequence[View]) -> bool:

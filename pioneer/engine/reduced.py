@@ -11,8 +11,6 @@ import pyarrow as pa
 from mpiio_ext.pioneer.operations import Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
 
-__all__ = ["without_names"]
-
 #: Operations on names that stay where their file is opened, too.
 _KEPT_META = frozenset({"stat", "lstat", "fstatat", "statx", "access", "faccessat", "truncate", "unlink", "unlinkat",
                         "remove", "MPI_File_delete"})  # fmt: skip

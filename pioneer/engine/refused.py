@@ -21,8 +21,6 @@ from mpiio_ext.pioneer.engine.plan import Plan, PlanError, make_plan
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 
-__all__ = ["refusals"]
-
 _NOWHERE = Path("/replay")
 
 

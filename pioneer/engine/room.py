@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpiio_ext.pioneer.engine.coverage import OPERATIONS
 from mpiio_ext.pioneer.engine.places import PlaceError
-from mpiio_ext.pioneer.engine.plan import OPERATIONS, Plan, writing_numbers
+from mpiio_ext.pioneer.engine.plan import Plan, writing_numbers
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-__all__ = ["CALLS_FAILED", "MARK", "claim", "free_bytes", "input_bytes", "room_needed"]
 
 #: Lies in a folder that a replay has made, or was told to use.
 MARK = ".mpiio_ext_replay"

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.engine.beside import COPIES
 from mpiio_ext.pioneer.engine.cores import cores_free
+from mpiio_ext.pioneer.engine.coverage import OPERATIONS
 from mpiio_ext.pioneer.engine.library import engine
 from mpiio_ext.pioneer.engine.places import Places
-from mpiio_ext.pioneer.engine.plan import OPERATIONS, Plan, make_plan, reading_numbers
+from mpiio_ext.pioneer.engine.plan import Plan, make_plan, reading_numbers
 from mpiio_ext.pioneer.engine.standing import REPORT_S, reported
 from mpiio_ext.pioneer.engine.tracer import recorded, unrecorded
 from mpiio_ext.pioneer.path import WorkloadPath
@@ -23,8 +24,6 @@ from mpiio_ext.pioneer.path.file_types import parse
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-__all__ = ["NOT_MADE", "Outcome", "carry_out", "needed_files", "prepare_files", "replay", "together_alike", "waits"]
 
 #: In place of the result of an operation that was left out.
 NOT_MADE = -(2**63)

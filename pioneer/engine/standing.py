@@ -19,8 +19,6 @@ import click
 from mpiio_ext.pioneer.engine.coverage import engine_name
 from mpiio_ext.pioneer.engine.plan import Plan
 
-__all__ = ["REPORT_S", "description", "reported"]
-
 #: Seconds without progress after which a rank says where it stands.
 REPORT_S = 60.0
 _PARTS = ("in", "waits for all ranks to meet before", "in the slack time before")  # as in mpiio_ext_engine.h

@@ -10,8 +10,6 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["recorded", "unrecorded"]
-
 
 def _hold(more: int) -> None:
     try:

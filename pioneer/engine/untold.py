@@ -23,8 +23,6 @@ from mpiio_ext.pioneer.operations import DATA, Role
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile.sessions import flags_of
 
-__all__ = ["files_untold", "untold_sizes", "without_untold"]
-
 
 def _lacking(path: WorkloadPath) -> NDArray[np.bool_]:
     """Return which accesses have no size in a group that makes them."""

@@ -9,10 +9,11 @@ sections IV-A and V-B.
 from __future__ import annotations
 
 from mpiio_ext.pioneer.path.diff import Difference, compare
+from mpiio_ext.pioneer.path.document import MOST_GROUPS, OWNERS
 from mpiio_ext.pioneer.path.extract import extract
 from mpiio_ext.pioneer.path.groups import find_groups
 from mpiio_ext.pioneer.path.names import Template, find_templates
-from mpiio_ext.pioneer.path.workload_path import MOST_GROUPS, OWNERS, WorkloadPath
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 
 __all__ = [
     "MOST_GROUPS",

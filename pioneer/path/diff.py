@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from mpiio_ext._tools import ffi, lib
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["EFFORT", "Difference", "compare"]
-
 #: Differences between two points that are known to correspond, after which the next point is guessed.
 EFFORT = 2048
 

@@ -23,9 +23,6 @@ from mpiio_ext.common.documents import CLOSED, DocumentError, made_of, pointer
 from mpiio_ext.pioneer.path.names import Template
 from mpiio_ext.pioneer.path.rules import Rule
 
-__all__ = ["MOST_GROUPS", "OWNERS", "VERSION", "Count", "PathInfo", "Positive", "Whole", "parse_info",
-           "parse_path", "path_form"]
-
 VERSION: Literal[1] = 1
 #: Bits of the column `groups`.
 MOST_GROUPS = 63

@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["FileType", "ViewError", "next_tile", "parse"]
-
 _NAMES = "CVBISADR"
 _ITEM = re.compile(r"[CVBISADR]\(|[;)]|-?\d+(?:,-?\d+)*|$")
 #: How many lists of numbers stand before the types inside.

@@ -15,8 +15,6 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PORTION", "TOLERANCE", "find_groups", "profile_of"]
-
 PORTION = 0.1
 #: Largest difference of two shares of operations (total variation), and of two distributions of reuse distances
 #: (Kolmogorov-Smirnov), between processes that are alike.

@@ -15,8 +15,6 @@ import numpy as np
 
 from mpiio_ext.pioneer.path.rules import Rule, roles
 
-__all__ = ["group_of_rank"]
-
 
 @functools.lru_cache(maxsize=8)
 def _groups_of_traced(members: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:

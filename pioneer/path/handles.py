@@ -25,8 +25,6 @@ from mpiio_ext.pioneer.access import allowed
 from mpiio_ext.pioneer.operations import operation_of
 from mpiio_ext.pioneer.table import LAYERS
 
-__all__ = ["NONE", "busy_files", "first_rows", "pair_sessions", "sessions_of", "tags_of"]
-
 #: In place of a session's number, where none is known.
 NONE = -1
 

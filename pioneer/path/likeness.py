@@ -22,8 +22,6 @@ import pyarrow as pa
 from mpiio_ext.pioneer.path.groups import TOLERANCE
 from mpiio_ext.pioneer.path.names import Template
 
-__all__ = ["LIMIT", "MOST", "Counts", "counts_of_ranks", "difference", "lost_words", "split_by_likeness"]
-
 #: Share of a rank's operations that may be other ones than its representative's: the four children of the paper's Table
 #: I, "nearly identical with each other", differ by 0.6 %.
 LIMIT = 0.01

@@ -32,9 +32,6 @@ from dataclasses import dataclass
 
 from mpiio_ext.pioneer.path.rules import Rule
 
-__all__ = ["LOOKED", "MADE", "OPENED", "WRITTEN", "Template", "communicator_template", "find_templates",
-           "templates_by_rank"]  # fmt: skip
-
 _NUMBER = re.compile(r"\d+")
 #: What a rank has done to a file, the least first.
 LOOKED, OPENED, MADE, WRITTEN = range(4)

@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FIRST", "KINDS", "OTHER", "OUTSIDE", "Rule", "refined", "roles"]
-
 KINDS = ("blocks", "every", "from", "ranks")
 #: Roles: in no communicator, the first one in it, another one.
 OUTSIDE, FIRST, OTHER = range(3)

@@ -29,11 +29,8 @@ from numpy.typing import NDArray
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.common.files import replacing
-from mpiio_ext.pioneer.path.document import MOST_GROUPS, OWNERS, VERSION, PathInfo, parse_info, parse_path
+from mpiio_ext.pioneer.path.document import VERSION, PathInfo, parse_info, parse_path
 
-__all__ = ["COMMON", "MOST_GROUPS", "OWNERS", "PER_GROUP", "VERSION", "PathInfo", "WorkloadPath"]
-
-_MOST_PROBLEMS = 20
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 COMMON = (
@@ -63,6 +60,11 @@ class WorkloadPath:
 
     table: pa.Table
     info: PathInfo
+
+    def __repr__(self) -> str:
+        files = len(pc.unique(self.table["file"].drop_null()))
+        return (f"WorkloadPath: {self.table.num_rows:,} operations on {files:,} files, by the root and "
+                f"{self.group_count - 1} subgroups of {self.info.traced:,} ranks; .table has them")
 
     @staticmethod
     def schema(groups: int) -> pa.Schema:
@@ -130,9 +132,7 @@ class WorkloadPath:
                 table = table.add_column(place, COMMON[place], pa.nulls(table.num_rows, pa.int64()))
             return cls(table.cast(cls.schema(len(info.representatives))), info)
         except DocumentError as error:
-            more = len(error.mistakes) - _MOST_PROBLEMS
-            told = [*error.mistakes[:_MOST_PROBLEMS], *([(None, f"and {more:,} more")] if more > 0 else [])]
-            raise DocumentError(told, path) from error
+            raise error.of(path) from error
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} is no workload path: {error}") from error
 

@@ -24,13 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from mpiio_ext.common.shown import Shown
 from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import OWNERS, WorkloadPath
 from mpiio_ext.pioneer.profile.distributions import Distribution
 from mpiio_ext.pioneer.profile.extended import extended_names
 from mpiio_ext.pioneer.profile.sessions import OUTSIDE, Session, Sessions, find_sessions, flags_of
-
-__all__ = ["NO_FILE", "SCALE", "ClassProfile", "Profile", "characterize"]
 
 #: Class of operations that name no file.
 NO_FILE = "none"
@@ -46,9 +45,9 @@ class ClassProfile:
     ----------
     files : OS, number of files that are opened.
     opened : OT, open sessions of a file.
-    first : ID of the first operation of a file's first session.
-    session_gap : ISG, from the last operation of a session to the first of the file's next one.
-    request_gap : IRG, from one operation of a session to the next.
+    first : global sequence ID of the first operation of a file's first session.
+    session_gap : ISG, global sequence IDs from the last operation of a session to the first of the file's next one.
+    request_gap : IRG, global sequence IDs from one operation of a session to the next.
     duration : D, operations of a session.
     file_size : FS, bytes: the largest offset + size of a file.
     inside : RT1, how often each extended operation occurs in sessions, without opens and closes.
@@ -79,8 +78,8 @@ class ClassProfile:
     rank_step: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Profile(Shown):
     """The characteristics of a workload path.
 
     Attributes
@@ -88,7 +87,7 @@ class Profile:
     operations : number of operations of the path.
     span : one more than the highest global sequence ID.
     ranks : of the program that was traced; 0: not known.
-    classes : by file class, and `NO_FILE`.
+    classes : characteristics by file class, and of operations that name no file.
     shapes : what the characteristics have in common, as JSON (`synthesis.document`); None: they are independent.
     """
 
@@ -97,6 +96,17 @@ class Profile:
     ranks: int
     classes: Mapping[str, ClassProfile]
     shapes: Mapping[str, Any] | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what is counted of each class of files."""
+        return [{"class": name, "files": each.files, "open_sessions": sum(each.access_mode.values()),
+                 "operations": sum(each.inside.values()) + sum(each.outside.values())}
+                for name, each in self.classes.items()]  # fmt: skip
+
+    def lines(self) -> list[str]:
+        """Return a line for each class of files."""
+        return [f"{row['class']}: {row['files']} files, {row['open_sessions']} open sessions, "
+                f"{row['operations']:,} operations" for row in self.rows()]  # fmt: skip
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------

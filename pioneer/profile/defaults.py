@@ -17,8 +17,6 @@ from typing import Any
 from mpiio_ext.pioneer.operations import CATALOG, DATA, Role
 from mpiio_ext.pioneer.profile.extended import parse_extended
 
-__all__ = ["completed", "without_sizes"]
-
 _NOTHING: Mapping[str, list[int]] = {"values": [], "counts": []}
 _SCALE = 1000  # of SEQ
 _BY_NAME = {name: operation for (_, name), operation in CATALOG.items()}

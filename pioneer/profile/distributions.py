@@ -22,8 +22,6 @@ from mpiio_ext.common.documents import DocumentError, pointer
 from mpiio_ext.pioneer.profile.fits import FAMILIES, Fit, find_fits
 from mpiio_ext.pioneer.profile.form import ListedDistribution
 
-__all__ = ["MOST_VALUES", "Distribution"]
-
 MOST_VALUES = 4096
 
 

@@ -24,8 +24,6 @@ from mpiio_ext.pioneer.profile.defaults import completed, without_sizes
 from mpiio_ext.pioneer.profile.distributions import Distribution
 from mpiio_ext.pioneer.profile.form import ProfileForm
 
-__all__ = ["UNITS", "VERSION", "load", "parse", "save", "to_json"]
-
 #: Raised when the meaning of a name changes, or an older release could not read what is written.
 VERSION = 2
 
@@ -92,6 +90,13 @@ def save(profile: Profile, path: Path) -> None:
     """
     with replacing(path) as partial:
         partial.write_text(_lines(to_json(profile)) + "\n", encoding="utf-8")
+
+
+def profile_schema() -> dict[str, Any]:
+    """Return the JSON Schema of profiles."""
+    schema = documents.form_schema(ProfileForm, ProfileForm=Profile.__doc__, _Class=ClassProfile.__doc__,
+                                   ListedDistribution=Distribution.__doc__)  # fmt: skip
+    return {"$id": "urn:mpiio_ext:pioneer_profile:2", **schema, "title": "PIONEER profile"}
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------

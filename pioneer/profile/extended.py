@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.operations import DATA, Operation, Role
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
-__all__ = ["extended_names", "parse_extended"]
-
 _ALL = ("MPI_Waitall", "MPI_Testall")
 
 

@@ -34,8 +34,6 @@ from scipy import special
 
 from mpiio_ext.common.documents import CLOSED
 
-__all__ = ["FAMILIES", "LEAST", "LEVEL", "MOST_SAMPLES", "Fit", "find_fits"]
-
 LEVEL = 0.05
 LEAST, LEAST_DIFFERENT = 30, 20
 MOST_SAMPLES = 10_000

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.operations import Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
 
-__all__ = ["OUTSIDE", "Session", "Sessions", "find_sessions", "flags_of"]
-
 #: In place of the number of a session.
 OUTSIDE = -1
 

@@ -26,8 +26,6 @@ try:
 except ImportError:
     inflate = zlib
 
-__all__ = ["CHUNK_BYTES", "begin_of", "chunks_of", "files_of", "number_rank", "parquet_of", "ranks_by_name"]
-
 #: Fits into a core's cache together with what is made of it: inflating into pieces of 4 MiB takes twice as long.
 CHUNK_BYTES = 1 << 19
 _GZIP = b"\x1f\x8b"

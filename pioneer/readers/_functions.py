@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from mpiio_ext.pioneer.table import LAYERS
 
-__all__ = ["ALIASES", "CONSTANTS", "DATATYPES", "FUNCTIONS", "layer_of", "operation_of"]
-
 _POSIX = """
 open file,flags,mode=handle
 creat file,mode=handle

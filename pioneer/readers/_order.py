@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from mpiio_ext.pioneer.table import SCHEMA, Source
 
-__all__ = ["WINDOW", "merged", "ordered", "whole"]
-
 WINDOW = 8192
 
 

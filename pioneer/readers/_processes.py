@@ -18,8 +18,6 @@ import numpy as np
 from mpiio_ext.pioneer.readers._files import chunks_of
 from mpiio_ext.pioneer.table import Source
 
-__all__ = ["Family", "Threads", "children_of", "order_ranks"]
-
 #: Larger than every thread.
 _LAST = np.iinfo(np.int64).max
 

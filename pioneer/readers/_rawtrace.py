@@ -22,8 +22,6 @@ from mpiio_ext._tools import ffi, lib
 from mpiio_ext.pioneer.readers._functions import ALIASES, CONSTANTS, FUNCTIONS
 from mpiio_ext.pioneer.table import LAYERS, SCHEMA, Source
 
-__all__ = ["TAKEN_BYTES", "Placement", "RawTrace", "Records", "text_of"]
-
 #: `mpiio_ext_rawtrace_row`.
 _ROW = np.dtype(
     [(name, np.int64) for name in ("timestamp", "offset", "size", "duration", "result", "handle")]

@@ -29,8 +29,6 @@ from mpiio_ext.pioneer.readers._order import ordered
 from mpiio_ext.pioneer.readers._rawtrace import RawTrace, text_of
 from mpiio_ext.pioneer.table import Loss, Source, TraceInfo
 
-__all__ = ["LACKS", "NAME", "read", "recognizes"]
-
 NAME = "dftracer"
 LACKS = ["depth", "handles of streams", "offsets of calls that use the position of the file"]
 _SUFFIXES = (".pfw", ".pfw.gz")

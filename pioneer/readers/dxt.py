@@ -29,8 +29,6 @@ from mpiio_ext.pioneer.readers._files import files_of
 from mpiio_ext.pioneer.readers._rawtrace import text_of
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
 
-__all__ = ["LACKS", "NAME", "read", "recognizes"]
-
 NAME = "dxt"
 LACKS = [
     "opens, closes, seeks, syncs and metadata calls",

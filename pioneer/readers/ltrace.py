@@ -34,8 +34,6 @@ from mpiio_ext.pioneer.readers._rawtrace import RawTrace, text_of
 from mpiio_ext.pioneer.readers.strace import clock_of
 from mpiio_ext.pioneer.table import SCHEMA, Clock, Source, TraceInfo
 
-__all__ = ["LACKS", "NAME", "Timing", "read", "recognizes"]
-
 NAME = "ltrace"
 _DAY_NS = 86400 * 10**9
 LACKS = ["arguments of functions whose prototype ltrace does not know", "dates"]

@@ -32,8 +32,6 @@ from mpiio_ext.pioneer.readers._order import ordered
 from mpiio_ext.pioneer.readers._rawtrace import Placement, RawTrace, Records
 from mpiio_ext.pioneer.table import Source, TraceInfo
 
-__all__ = ["LACKS", "NAME", "read", "recognizes"]
-
 NAME = "recorder"
 LACKS = [
     "results",

@@ -27,8 +27,6 @@ from mpiio_ext.pioneer.readers._processes import Family, Threads, children_of, o
 from mpiio_ext.pioneer.readers._rawtrace import TAKEN_BYTES, RawTrace
 from mpiio_ext.pioneer.table import Source, TraceInfo
 
-__all__ = ["LACKS", "NAME", "read", "recognizes"]
-
 NAME = "strace"
 LACKS = ["MPI calls and depth", "without -y: the files of descriptors"]
 _LINE = re.compile(

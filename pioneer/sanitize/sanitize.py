@@ -31,8 +31,6 @@ from mpiio_ext.pioneer.table import SCHEMA
 if TYPE_CHECKING:
     from cffi import FFI
 
-__all__ = ["APPLICATION", "MASKS", "SANITIZED", "application_only", "sanitize"]
-
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 #: Why an operation is no operation of the application: the numbers 1, 2, ... of the state machine. The first two have a

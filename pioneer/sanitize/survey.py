@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.clocks import LEAST, corrected, fit
 from mpiio_ext.pioneer.table import SCHEMA, Clock, TraceInfo
 
-__all__ = ["MOST_POINTS", "Survey", "Surveyor", "take_survey"]
-
 MOST_POINTS = 4096
 #: Lengths at which tracers cut texts unless they are told otherwise.
 SUSPECT_BYTES = 32

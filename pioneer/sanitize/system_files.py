@@ -10,8 +10,6 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["PATTERNS", "import_folders", "matcher"]
-
 #: Regular expressions for the beginning of a file's name.
 _USUAL = (
     r"/dev(?:$|/(?!shm/)|/shm/(?:$|mpich|open_mpi|sem\.|ucx_|psm|cma|rocm_smi|cuda))",  # programs use /dev/shm as well

@@ -26,14 +26,12 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.operations import DATA, SECOND_NAMES, Operation, Role
 from mpiio_ext.pioneer.path import OWNERS, WorkloadPath
-from mpiio_ext.pioneer.path.workload_path import PathInfo
+from mpiio_ext.pioneer.path.document import PathInfo
 from mpiio_ext.pioneer.profile import ClassProfile, Profile
 from mpiio_ext.pioneer.profile.characterize import NO_FILE, SCALE
 from mpiio_ext.pioneer.synthesis.draws import BY_NAME, Bag, ClassDraws, Step
 from mpiio_ext.pioneer.synthesis.scale import Scale
 from mpiio_ext.pioneer.synthesis.stratified import stratified
-
-__all__ = ["from_profile"]
 
 _OPENS = {"posix": ("open", "close"), "directory": ("opendir", "closedir"),
           "stdio": ("fopen", "fclose"), "mpiio": ("MPI_File_open", "MPI_File_close")}

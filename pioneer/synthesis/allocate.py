@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.synthesis.model import Archetype, Pair, Shape
 
-__all__ = ["Follows", "Placed", "Work", "allocate"]
-
 #: By archetype, shape and kind of an operation, and of the one behind it.
 Follows = Mapping[tuple[int, ...], int]
 

@@ -27,10 +27,7 @@ from mpiio_ext.pioneer.access import allowed, parsed
 from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.path.communicators import NUMBER
-from mpiio_ext.pioneer.path.workload_path import PathInfo
-
-__all__ = ["Violation", "find_violations"]
-
+from mpiio_ext.pioneer.path.document import PathInfo
 
 _NOT_OPEN = "the file is not open"
 

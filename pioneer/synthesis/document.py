@@ -34,8 +34,6 @@ from mpiio_ext.pioneer.profile.document import to_json
 from mpiio_ext.pioneer.profile.form import ListedDistribution
 from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Model, Pair, Shape, Step, Times, time_slices
 
-__all__ = ["MOST_TIMES", "digest_of", "digests_of", "fits", "model_from_json", "model_to_json"]
-
 MOST_TIMES = 512
 #: Operations that a file may ask for: what is read must not fill the memory.
 _MOST = 1 << 28
@@ -236,7 +234,8 @@ def _counter(found: Distribution) -> Counter[int]:
 
 
 _Owner = Literal["root", "shared", "private", "child", "none"]
-_Names = tuple[None] | Annotated[tuple[str, ...], Field(min_length=1)]
+_NoName = Annotated[tuple[None, ...], Field(min_length=1, max_length=1)]
+_Names = _NoName | Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 @with_config(CLOSED)

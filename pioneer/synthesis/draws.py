@@ -21,8 +21,6 @@ from mpiio_ext.pioneer.profile.extended import parse_extended
 from mpiio_ext.pioneer.synthesis.scale import Scale
 from mpiio_ext.pioneer.synthesis.stratified import stratified
 
-__all__ = ["BY_NAME", "Bag", "ClassDraws", "Step"]
-
 BY_NAME = {operation.name: operation for operation in CATALOG.values()}
 _OF_DIRECTORIES = frozenset({"readdir", "getdents"})
 

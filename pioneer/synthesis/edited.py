@@ -29,8 +29,6 @@ from mpiio_ext.pioneer.profile.sessions import OUTSIDE, find_sessions, flags_of
 from mpiio_ext.pioneer.synthesis.document import digests_of
 from mpiio_ext.pioneer.synthesis.stratified import stratified
 
-__all__ = ["FOLLOWED", "ClassScale", "class_scales", "edited", "keeps_shapes", "with_values"]
-
 #: Characteristics that may be edited without another structure: ST, SIZE, OFF, OS, OT.
 FOLLOWED = frozenset({"slack", "size", "offset", "files", "opened"})
 _VALUES = ("size", "offset", "slack")

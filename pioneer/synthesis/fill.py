@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.access import parsed
 from mpiio_ext.pioneer.operations import SECOND_NAMES, operation_of
-from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.document import PathInfo
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from mpiio_ext.pioneer.profile.characterize import NO_FILE
 from mpiio_ext.pioneer.synthesis.allocate import Placed, Work
 from mpiio_ext.pioneer.synthesis.model import UNKNOWN, Model, Times, contexts, role_of, time_slices
 from mpiio_ext.pioneer.synthesis.stratified import stratified
-
-__all__ = ["File", "fill"]
 
 
 @dataclass(frozen=True, slots=True)

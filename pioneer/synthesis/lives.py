@@ -20,8 +20,6 @@ from mpiio_ext.pioneer.access import creates, parsed
 from mpiio_ext.pioneer.operations import NEEDING, REMOVING, SECOND_NAMES, Role, operation_of
 from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Model, Step
 
-__all__ = ["Lives"]
-
 #: Opens of what is no file that could be missing, or is open already.
 _OTHER_OPENS = frozenset({"opendir", "fdopen", "tmpfile"})
 

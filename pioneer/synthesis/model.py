@@ -30,11 +30,9 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.access import parsed
 from mpiio_ext.pioneer.operations import SECOND_NAMES
-from mpiio_ext.pioneer.path.workload_path import PER_GROUP, PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.document import PathInfo
+from mpiio_ext.pioneer.path.workload_path import PER_GROUP, WorkloadPath
 from mpiio_ext.pioneer.synthesis.units import Unit, find_units
-
-__all__ = ["Archetype", "Kind", "Linked", "Model", "Pair", "Shape", "Step", "Times", "contexts", "model_of", "role_of",
-           "time_slices"]
 
 #: In place of an offset, a size or a time that is not known.
 UNKNOWN = -1

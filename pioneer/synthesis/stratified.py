@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["stratified"]
-
 
 def stratified(counts: NDArray[np.int64], number: int, random: np.random.Generator) -> NDArray[np.int64]:
     """Return so many indices into `counts`, each about as often as it counts, in random order.

@@ -34,8 +34,6 @@ from mpiio_ext.pioneer.synthesis.model import Archetype, Model, model_of
 from mpiio_ext.pioneer.synthesis.scale import Scale
 from mpiio_ext.pioneer.synthesis.stratified import stratified
 
-__all__ = ["MODES", "from_model", "synthesize", "with_shapes"]
-
 MODES = ("faithful", "quota", "sampled", "tuned")
 
 

@@ -23,8 +23,6 @@ from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile.characterize import NO_FILE
 from mpiio_ext.pioneer.profile.sessions import OUTSIDE, Session, find_sessions, flags_of
 
-__all__ = ["Unit", "find_units"]
-
 
 @dataclass(slots=True)
 class Unit:

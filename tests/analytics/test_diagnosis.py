@@ -162,7 +162,7 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
     assert "explains" not in found.text() and found.to_dict()["low_bandwidth"] is False
 
     slow = diagnose(JOB, [file(0, 10, **unaligned)])
-    assert "This may explain at most 100 % of the critical time." in slow.conclusion
+    assert "This may explain at most 100 % of the critical time, 10 % of the run time." in slow.conclusion
     assert slow.to_dict()["low_bandwidth"] is True and slow.findings[0].at_most
     assert "unaligned" in causes(file(0, 10, bytes_written=198 * 10**9, **unaligned), limits=Limits(fast=20e9))
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report import job as report
 from mpiio_ext.analytics.report.findings import diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
@@ -38,7 +40,8 @@ def test_known_truth(truth: str, dxt: str) -> None:
     path = darshan_rows.shared_data("known_truth", f"{truth}-4{dxt}.darshan")
     rows = (path.parent / "truth.jsonl").read_text().splitlines()
     assert {json.loads(row)["log"]: json.loads(row)["truth"] for row in rows}[path.name] == truth
-    told = [one["document"] for one in diagnoses(convert([path.name], str(path.parent)).tables)]
+    tables = convert([path.name], str(path.parent)).tables
+    told = [one["document"] for one in diagnoses(tables, activity=activity_of(path, tables))]
     causes, words = TRUTHS[truth]
     assert told[0]["conclusion"].startswith(words)
     high = {each["cause"] for one in told for each in one["findings"] if each["confidence"] == "high"}
@@ -157,6 +160,8 @@ def test_ranks(ranks: int, columns: dict[str, Any], cause: str | None) -> None:
 
 def test_files_of_one_rank_each_that_are_uneven() -> None:
     even = [rank_file(rank) for rank in range(3)]
+    output = rank_file(9, bytes_written=20, write_end=1.6e9 + 0.1, write_time=1e-5)
+    assert "stragglers" not in dict(causes(diagnose({**JOB, "processes": 2}, [output, rank_file(0, processes=2)])))
     found = diagnose({**JOB, "processes": 4}, [*even, file(0, 60, processes=4, bytes_written=800 << 20, file="f3")])
     assert ("stragglers", "high") in causes(found) and "larger" in found.conclusion
     assert causes(diagnose({**JOB, "processes": 4}, [*even, rank_file(3)])) == []
@@ -173,3 +178,69 @@ def test_metadata_alone_is_told() -> None:
     assert causes(diagnose({**job, "run_time": 100.0}, rows)) == []
     assert causes(diagnose({**job, "run_time": 100_000.0}, rows)) == []
     assert diagnose({**job, "run_time": 100_000.0}, rows).conclusion.startswith("The job has no write time")
+
+
+def test_syncs_after_writes() -> None:
+    """A sync after each write is the cause, not the size of the writes; unless syncs are few or cost nothing."""
+    columns = {**small(), "write_time": 36.0, "file_id": 7, "mpiio_coll_writes": None, "mpiio_indep_writes": None}
+    row = file(0, 10, **{**columns, "processes": 4, "ranks": 4, "slowest_rank_time": 9.0})
+    writes = sum(value for name, value in row.items() if name.startswith("write_size_"))
+
+    def told(syncs: int, **changed: Any) -> list[tuple[str, str]]:
+        seen = Activity("HEATMAP", 4, 12.0, calls={7: Calls(syncs=syncs)})
+        return causes(diagnose({**JOB, "processes": 4, "run_time": 12.0}, [{**row, **changed}], activity=seen))
+
+    assert told(writes)[0] == ("syncs", "high") and "small_requests" not in dict(told(writes))
+    assert "syncs" not in dict(told(writes, write_time=writes * 5e-5))
+    assert "syncs" not in dict(told(writes // 10)) and dict(told(writes // 10))["small_requests"] == "high"
+
+
+@pytest.mark.parametrize(("ends", "cause"), [(100_000 * 200, "small_requests"), (4 * 100_000 * 200, None)])
+def test_small_pieces_that_all_ranks_append(ends: int, cause: str | None) -> None:
+    """By Darshan's count each rank writes from the beginning, each piece behind the one before: they append."""
+    found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [file(0, 10, **{
+        **small(), "processes": 4, "ranks": 4, "write_size_1k_10k": 0, "write_size_100_1k": 400_000,
+        "consec_writes": 399_996, "seq_writes": 399_996, "bytes_written": 80_000_000, "max_offset_written": ends - 1,
+        "slowest_rank_bytes": 20_000_000, "fastest_rank_bytes": 20_000_000, "slowest_rank_time": 9.0,
+        "write_time": 36.0, "mpiio_coll_writes": None, "mpiio_indep_writes": None,
+    })])  # fmt: skip
+    assert dict(causes(found)).get("small_requests") == ("high" if cause else None)
+    assert ("appended to one file by several ranks" in found.conclusion) == bool(cause)
+
+
+def test_standard_output_makes_no_writer() -> None:
+    """Of a job that writes 20 B, all of them by rank 0, that is not told."""
+    row = file(0, 10, processes=4, bytes_written=20, root_bytes_written=20, write_time=9.0)
+    assert "root_writes" not in dict(causes(diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])))
+    row |= {"bytes_written": 2 << 20, "root_bytes_written": 2 << 20}
+    assert "root_writes" in dict(causes(diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])))
+
+
+@pytest.mark.parametrize(
+    ("opening", "opens", "cause"), [(9.0, 4000, "shared_opens"), (0.25, 4000, None), (9.0, 4, None)]
+)
+def test_opens_through_mpiio_for_each_request(opening: float, opens: int, cause: str | None) -> None:
+    """The file system sees short opens; the ranks spend the time in MPI_File_open."""
+    row = file(0, 10, processes=4, ranks=4, opens=opens, writes=4000, write_size_10k_100k=4000, write_size_1m_4m=0,
+               write_time=0.1, meta_time=0.05, slowest_rank_time=0.04, consec_writes=0)  # fmt: skip
+    seen = Activity("HEATMAP", 4, 12.0, calls={row["file_id"]: Calls(opening=opening)})
+    found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row], activity=seen)
+    assert [name for name, confidence in causes(found) if confidence == "high"] == ([cause] if cause else [])
+
+
+def test_seeks_of_the_c_library() -> None:
+    """Few opens, many small reads that POSIX did not count, and more time in neither reads nor writes: seeks."""
+    row = file(0, 10, "read", processes=4, ranks=4, reads=400_000, bytes_read=400_000 * 128, read_size_1m_4m=0,
+               opens=4, read_time=6.0, meta_time=30.0, slowest_rank_time=9.0, mpiio_coll_reads=None)  # fmt: skip
+    job = {**JOB, "processes": 4, "run_time": 12.0}
+    assert causes(diagnose(job, [row]))[0] == ("small_requests", "high")
+    assert ("small_requests", "high") not in causes(diagnose(job, [{**row, "reads": 40}]))
+
+
+def test_one_rank_reads_what_all_have_written() -> None:
+    """The log has the bytes of a rank both ways: that each has written its part does not say that each reads."""
+    row = file(0, 10, "read", processes=2, ranks=2, bytes_read=1 << 30, bytes_written=64 << 20, read_time=9.0,
+               slowest_rank=0, slowest_rank_bytes=(1 << 30) + (32 << 20), fastest_rank_bytes=32 << 20,
+               slowest_rank_time=9.5, mpiio_coll_reads=None, mpiio_indep_reads=None)  # fmt: skip
+    found = diagnose({**JOB, "processes": 2, "run_time": 12.0}, [row], "read")
+    assert causes(found)[0] == ("root_reads", "high")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import math
 import sqlite3
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +21,7 @@ from mpiio_ext.analytics.jobs.derived import beyond
 from mpiio_ext.analytics.jobs.files import write
 from mpiio_ext.analytics.jobs.filters import emptied
 from mpiio_ext.analytics.jobs.gaps import longest_interval
+from mpiio_ext.analytics.tables.plain import column_of, column_of_array, numbers_of
 from support.job_histories import DAY, PERFORMANCE, START, history
 
 CSV = """_jobid,_datetime_start,_file_system,darshan_agg_perf_by_slowest_posix,fs_ave_mds_cpu,note
@@ -95,6 +99,33 @@ def test_in_sqlite_notes_beside_the_table_are_no_second_table(tmp_path: Path) ->
         plan = connection.execute("EXPLAIN QUERY PLAN SELECT * FROM summary WHERE _jobid = 1").fetchall()
     assert "summary_by_job" in str(plan)
     assert read(path).numbers(PERFORMANCE).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("values", [
+    [], [None, None], [1, None, -(2**63)], [1, 2**63], [0.5, -0.0, None, 3], ["", None, "ä", "b"], [b"x", None],
+    [True, None, 2], ["x"] * 9 + [None], [datetime.date(2020, 1, 1)],
+])  # fmt: skip
+def test_columns_are_those_of_pyarrow(values: list[Any]) -> None:
+    try:
+        wanted = pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        with pytest.raises(type(error)):
+            column_of(values)
+        return
+    found = column_of(values)
+    found.validate(full=True)
+    assert found.equals(wanted) and str(found) == str(wanted)
+
+
+@pytest.mark.parametrize("values", [
+    np.array([1.0, np.nan, -0.0]), np.array([1, 2], np.int16), np.array([], np.float64), np.arange(20)[::2] % 3 == 0,
+    np.array([2**64 - 1], np.uint64),
+])  # fmt: skip
+def test_arrays_go_to_columns_and_back(values: npt.NDArray[Any]) -> None:
+    found = column_of_array(values)
+    found.validate(full=True)
+    assert found.equals(pa.array(values, from_pandas=True))
+    np.testing.assert_array_equal(numbers_of(pa.chunked_array([found, found])), np.tile(values.astype(float), 2))
 
 
 @pytest.mark.parametrize("content", [

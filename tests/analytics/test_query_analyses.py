@@ -17,7 +17,7 @@ from mpiio_ext.analytics.analyses.interference import interference
 from mpiio_ext.analytics.analyses.striping import custom_stripes, ost_union
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import load
-from mpiio_ext.analytics.setup import StripeDefault
+from mpiio_ext.analytics.site import StripeDefault
 
 START = 1_500_000_000.0
 STEPS = 30

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics import setup as setups
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.setup import ENGINE_OPTIONS, Setup, StripeDefault, load_setup
+from mpiio_ext.analytics.setup import ENGINE_OPTIONS, Setup, load_setup
+from mpiio_ext.analytics.site import StripeDefault
 
 GOOD: dict[str, Any] = {"store": "s", "inputs": {"darshan": ["logs"]}}
 
@@ -44,7 +45,8 @@ def test_defaults(tmp_path: pathlib.Path) -> None:
     ({"store": None}, "/store: null is not a text"),
     ({"stores": "x"}, "/stores: there is no such name; there are store, inputs"),
     ({"inputs": {"darshan": "logs"}}, '/inputs/darshan: "logs" is not a list'),
-    ({"inputs": {"dxt": ["x"]}}, "/inputs/dxt: there is no such name; there are darshan, slurm, lmt, results"),
+    ({"inputs": {"dxt": ["x"]}},
+     "/inputs/dxt: there is no such name; there are darshan, slurm, cobalt, counters, lmt, results"),
     ({"inputs": {"lmt": ["x", {"date": "never"}]}}, '/inputs/lmt/1: "path" is missing'),
     ({"inputs": {"lmt": [{"path": "x", "date": "never"}]}}, '/inputs/lmt/0/date: "never" is not one of "auto", "path"'),
     ({"workers": -1}, "/workers: -1 is less than 0"),

@@ -21,7 +21,9 @@ from support import source_texts as texts
 
 ALL = pytest.mark.parametrize(("source", "text"), texts.FORMS.values(), ids=texts.FORMS)
 #: Sources whose rows are independent lines: the end of a file between two of them cannot be told from a whole one.
-BY_LINE = ("lctl-dl", "xtdb2proc", "ggiostat", "csv", "slurm")
+BY_LINE = ("lctl-dl", "xtdb2proc", "ggiostat", "csv", "slurm", "mmlsdisk", "cobalt", "counters")
+#: Tables whose rows are made of several lines: where the later ones are cut off, a row knows less.
+JOINED = ("slurm", "cobalt", "darshan_job", "darshan_file")
 FUZZ = settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
 
 
@@ -69,7 +71,7 @@ def test_a_cut_file_is_not_taken_for_a_whole_one(folder: pathlib.Path, source: s
     rows, all_rows = rows_of(found), rows_of(whole)
     between = text[at - 1 : at] == b"\n"
     for name, mine in rows.items():
-        if name == "slurm":  # a job whose later lines are cut off knows less
+        if name in JOINED:
             continue
         assert mine <= all_rows[name]
         if mine != all_rows[name]:
@@ -100,7 +102,9 @@ def test_any_bytes_raise_nothing_else(folder: pathlib.Path, source: str, text: b
     try_to_read(folder, text[:20] + data, source)
 
 
-LINES = {"lctl-dl": "devices", "xtdb2proc": "processors", "ggiostat": "node_io", "lfs-df": "targets"}
+HEADINGS = ("#", "BEGIN", "UUID", "filesystem", "disk ", "name ", "--")
+LINES = {"lctl-dl": "devices", "xtdb2proc": "processors", "ggiostat": "node_io", "lfs-df": "targets",
+         "mmlsdisk": "disk_states", "cobalt": "slurm"}  # fmt: skip
 
 
 @pytest.mark.parametrize("source", LINES)
@@ -114,7 +118,7 @@ def test_every_line_is_a_row_or_a_lost_one(folder: pathlib.Path, source: str, da
     numbers = data.draw(st.sets(st.integers(1, len(lines) - 2), min_size=1, max_size=4))
     for number in numbers:
         line = lines[number]
-        if not line or line.startswith(("#", "BEGIN", "UUID", "filesystem")) or "_UUID:" in line:
+        if not line or line.startswith(HEADINGS) or "_UUID:" in line:
             continue
         at = data.draw(st.integers(0, len(line) - 1))
         letter = data.draw(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="#"))

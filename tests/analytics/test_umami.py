@@ -6,6 +6,8 @@ import json
 import math
 import re
 import struct
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -330,6 +332,17 @@ def stored(tmp_path: Path) -> Path:
     path = tmp_path / "year.parquet"
     write(_rich(), path)
     return path
+
+
+@pytest.mark.parametrize("form", [".sqlite", ".parquet", ".csv.gz"])
+def test_pandas_is_not_imported(form: str, tmp_path: Path) -> None:
+    """PyArrow's own ways between Python, NumPy and Arrow would."""
+    write(_rich(), path := tmp_path / f"year{form}")
+    code = (f"import sys; from click.testing import CliRunner; from mpiio_ext.cli import main; "
+            f"done = CliRunner().invoke(main, ['analyze', 'umami', '--history', {str(path)!r}]); "
+            "print(done.exit_code, {'pandas', 'scipy'} & set(sys.modules))")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "0 set()\n"
 
 
 def test_the_command_prints_the_weather_of_the_last_job(stored: Path) -> None:

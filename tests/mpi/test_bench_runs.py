@@ -45,7 +45,7 @@ def bench(extension, mpi_python, tmp_path):
 
 
 def said_by_bench(launch):
-    return [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio_ext.bench:" in line]
+    return [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext bench:" in line]
 
 
 def assert_one_clear_line(launch, status, *words):
@@ -178,7 +178,7 @@ def test_default_output_folder(extension, mpi_python, tmp_path):
     (["--output", "/proc/results"], ["--output", "cannot write there"]),
     (["--size", "4000TiB", "-w", "contiguous"], ["MB needed", "MB free"]),
     (["--size", "10B"], ["--size", "too few"]),
-    (["-w", "random", "-i", "hdf5", "--size", "1MiB"], ["mpiio_ext.bench: "]),
+    (["-w", "random", "-i", "hdf5", "--size", "1MiB"], ["mpiio-ext bench: "]),
 ])
 def test_wrong_argument_or_path(bench, arguments, words):
     launch, _ = bench(2, *arguments, check=False, timeout_s=60)
@@ -345,7 +345,7 @@ def test_benchmark_memory_limit(benchmark):
 
 
 def run_tool(tmp_path, *arguments):
-    """Run `python -m mpiio_ext.bench` as a tool that launches by itself; returns the launch and its JSON."""
+    """Run `mpiio-ext bench` as a tool that launches by itself; returns the launch and its JSON."""
     files = tmp_path / "files"
     files.mkdir()
     command = [sys.executable, *BENCH, arguments[0], "--path", str(files), "--json", "-o", str(tmp_path / "r.json"),

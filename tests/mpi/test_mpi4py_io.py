@@ -80,7 +80,7 @@ def check(program: pathlib.Path, ranks: int, folder: pathlib.Path, hints: str) -
     return results
 
 
-@pytest.mark.parametrize("ranks", [1, 4, *slow(2)])
+@pytest.mark.parametrize("ranks", [1, 2, *slow(4)])
 def test_default(program: pathlib.Path, extension: str, memory_folder: pathlib.Path, ranks: int) -> None:
     """As a user gets it."""
     check(program, ranks, memory_folder, "")
@@ -115,10 +115,8 @@ def test_each_method_at_other_sizes(
     ("mode", "ranks", "per_node"),
     [
         ("spawn", 2, 0),
-        ("thread", 4, 2),
-        pytest.param("thread", 1, 0, marks=pytest.mark.slow),
-        pytest.param("spawn", 4, 0, marks=pytest.mark.slow),
-        pytest.param("spawn", 4, 2, marks=pytest.mark.slow),
+        ("thread", 2, 1),
+        *slow(("thread", 1, 0), ("thread", 4, 2), ("spawn", 4, 0), ("spawn", 4, 2)),
     ],
 )
 def test_delegates(

@@ -117,7 +117,10 @@ def base_environment() -> dict[str, str]:
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
         "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_pml": "ob1",  # what Open MPI takes without a fast network, after 0.2 s of looking for one
         "OMPI_MCA_btl_base_warn_component_unused": "0",
+        "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",  # ranks of MPICH that wait sleep, and leave the cores to the others
+        "MPIR_CVAR_POLLS_BEFORE_YIELD": "20",
         "PYTHONFAULTHANDLER": "1",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",

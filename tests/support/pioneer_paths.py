@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.document import PathInfo
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 
 BLOCK = 3000
 SLACK_NS = 2_000_000

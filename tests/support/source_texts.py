@@ -23,6 +23,81 @@ Row           Timestamp     net_r
   2 2019-01-11-10:01:00   98.7 kB 
 """  # noqa: W291, W293  (mmperfmon ends its lines so)
 
+_MMDF = """disk                disk size  failure holds    holds              free KB             free KB
+name                    in KB    group metadata data        in full blocks        in fragments
+--------------- ------------- -------- -------- ----- -------------------- -------------------
+Disks in storage pool: system (Maximum disk size allowed is 242 GB)
+meta1                 2097152      101 Yes      No           966656 ( 46%)          3424 ( 0%)
+                -------------                         -------------------- -------------------
+(pool total)          2097152                                966656 ( 46%)          3424 ( 0%)
+
+Disks in storage pool: data (Maximum disk size allowed is 242 GB)
+data1                 4194304       -1 No       Yes         1048576 ( 25%)          1888 ( 0%)
+data2                 4194304      103 No       Yes         3145728 ( 75%)          1888 ( 0%)
+                -------------                         -------------------- -------------------
+(pool total)          8388608                               4194304 ( 50%)          3776 ( 0%)
+
+                =============                         ==================== ===================
+(data)                8388608                               4194304 ( 50%)          3776 ( 0%)
+(metadata)            2097152                                966656 ( 46%)          3424 ( 0%)
+                =============                         ==================== ===================
+(total)              10485760                               5160960 ( 49%)          7200 ( 0%)
+
+Inode Information
+-----------------
+Number of used inodes:            4041
+Number of free inodes:           62519
+Number of allocated inodes:      66560
+Maximum number of inodes:        66560
+"""
+_LATER = _MMDF.replace("966656 ", "900000 ").replace("5160960", "5094304")
+MMDF = f"BEGIN 1489998203\n{_MMDF}BEGIN 1489999103\n{_LATER}"
+MMDF_Y = """mmdf:nsd:HEADER:version:reserved:reserved:nsdName:storagePool:diskSize:failureGroup:metadata:data:\
+freeBlocks:\
+freeBlocksPct:freeFragments:freeFragmentsPct:diskAvailableForAlloc:
+mmdf:poolTotal:HEADER:version:reserved:reserved:poolName:poolSize:freeBlocks:freeBlocksPct:freeFragments:\
+freeFragmentsPct:maxDiskSize:
+mmdf:fsTotal:HEADER:version:reserved:reserved:fsSize:freeBlocks:freeBlocksPct:freeFragments:freeFragmentsPct:
+mmdf:inode:HEADER:version:reserved:reserved:usedInodes:freeInodes:allocatedInodes:maxInodes:
+mmdf:nsd:0:1:::P_META:system:771751936:300:Yes:No:320274944:41:5005384:1::
+mmdf:nsd:0:1:::P_DATA:da%3Ata:46766489600:200:No:Yes:6092915712:13:154966272:0::
+mmdf:poolTotal:0:1:::da%3Ata:46766489600:6092915712:13:154966272:0:3860104580096:
+mmdf:fsTotal:0:1:::47538241536:6413190656:13:159971656:0:
+mmdf:inode:0:1:::430741822:484301506:915043328:1332164000:
+"""
+
+#: One disk is down in the second snapshot, and one is emptied.
+MMLSDISK = """BEGIN 1489998203
+disk         driver   sector     failure holds    holds                            storage
+name         type       size       group metadata data  status        availability pool
+------------ -------- ------ ----------- -------- ----- ------------- ------------ ------------
+meta1        nsd         512         101 Yes      No    ready         up           system
+data1        nsd         512          -1 No       Yes   ready         up           data
+data2        nsd         512         103 No       Yes   ready         up           data
+BEGIN 1489999103
+disk         driver   sector     failure holds    holds                            storage
+name         type       size       group metadata data  status        availability pool
+------------ -------- ------ ----------- -------- ----- ------------- ------------ ------------
+meta1        nsd         512         101 Yes      No    ready         up           system
+data1        nsd         512          -1 No       Yes   being emptied up           data
+data2        nsd         512         103 No       Yes   ready         down         data
+"""
+MMLSDISK_L = """disk         driver   sector     failure holds    holds                                    storage
+name         type       size       group metadata data  status        availability disk id pool         remarks
+------------ -------- ------ ----------- -------- ----- ------------- ------------ ------- ------------ ---------
+meta1        nsd         512         101 yes      no    ready         up                 1 system       desc
+data1        nsd         512          -1 no       yes   suspended     recovering         2 data
+Number of quorum disks: 3
+Read quorum value:      2
+Write quorum value:     2
+"""
+MMLSDISK_Y = """mmlsdisk::HEADER:version:reserved:reserved:nsdName:driverType:sectorSize:failureGroup:metadata:\
+data:status:\
+availability:diskID:storagePool:remarks:numQuorumDisks:readQuorumValue:writeQuorumValue:diskSizeKB:diskUID:thinDiskType:
+mmlsdisk::0:1:::RG001VS003:nsd:512:1:yes:yes:ready:up:1:system:desc:3:2:2:130518089728:C0A82D155E83D23B::
+mmlsdisk::0:1:::RG003VS004:nsd:512:1:no:yes:to be emptied:up:3:data::3:2:2:2227566542848:C0A82D155E83D23C::
+"""
+
 #: Two snapshots; in the second, OST 1 is gone.
 LFS_DF = """BEGIN 1489998203
 UUID                   1K-blocks        Used   Available Use% Mounted on
@@ -97,6 +172,60 @@ SACCT = """JobIDRaw|State|Start|End|NodeList|
 100.0|COMPLETED|2018-01-28T01:00:10|2018-01-28T02:00:00|nid0[0001-0003]|
 """
 
+COBALT = """JOB_NAME,COBALT_JOBID,MACHINE_NAME,QUEUED_TIMESTAMP,START_TIMESTAMP,END_TIMESTAMP,USERNAME_GENID,\
+PROJECT_NAME_GENID,QUEUE_NAME,WALLTIME_SECONDS,RUNTIME_SECONDS,NODES_USED,NODES_REQUESTED,CORES_USED,CORES_REQUESTED,\
+LOCATION,EXIT_STATUS,QUEUED_WAIT_SECONDS,USED_CORE_HOURS,MODE,COBALT_NUM_TASKS
+1204001.mira,1204001,mira,2017-06-01 10:00:00,2017-06-01 10:30:00.5,2017-06-01 11:30:00,77,88,prod-short,7200.0,3599.5,\
+4096.0,4096.0,65536.0,65536.0,MIR-08800-3BFF1-3-4096,0,1800.5,65526.9,script,3
+205001.theta,205001,theta,2017-06-01 10:00:00,2017-06-01 10:45:00,2017-06-01 10:50:00,79,88,default,600,300,3,3,\
+192,192,\
+"3-4,10",-1,2700,16.0,script,0
+"""
+_RESOURCES = "Resource_List.ncpus=4096 Resource_List.nodect=4096 Resource_List.walltime=00:20:00"
+COBALT_RECORDS = f"""11/07/2014 20:41:00;Q;359758;Resource_List.nodect=4096 queue=default resource=mira user=anna
+11/07/2014 22:58:40;S;359758;account=P1 ctime=1415414459.0 exec_host=MIR-08800-3BFF1-3-4096 {_RESOURCES} \
+start=1415422720.9
+11/07/2014 22:58:41;TS;359758;location=MIR-08800-3BFF1-3-4096 start=1415422721.0 task_id=1
+11/07/2014 23:02:10;E;359758;Exit_status=143 args="-x \\"a b\\"" end=1415422930.0 jobname=N/A mode=c16 \
+{_RESOURCES} user=anna
+11/07/2014 23:05:00;B;17;owner=root queue=R.maint
+11/07/2014 23:06:00;S;359760;exec_host=3-6,10 {_RESOURCES} start=1415423160 user="b,c"
+"""
+COBALT_QSTAT = """JobID   User   WallTime  QueuedTime  RunTime   Nodes  State    Location                StartTime
+================================================================================================================
+359758  anna   00:20:00  02:17:41    00:03:29  4096   running  MIR-08800-3BFF1-3-4096  Fri Nov 07 22:58:40 2014
+359799  bernd  06:00:00  00:01:00    N/A       512    queued   None                    N/A
+"""
+COBALT_LONG = """JobID: 359758
+    User             : anna
+    WallTime         : 00:20:00
+    Nodes            : 4096
+    State            : running
+    Location         : MIR-08800-3BFF1-3-4096
+    StartTime        : Fri Nov 07 22:58:40 2014 +0000 (UTC)
+
+JobID: 359799
+    User             : bernd
+    Nodes            : 512
+    State            : queued
+"""
+
+#: Records of one log: a file of two ranks, and a shared one, through MPI-IO as well; and sums of two logs.
+COUNTERS = """recordid,rank,uid,jobid,start_time,end_time,filename,fstype,mountpt,POSIX_OPENS,POSIX_READS,\
+POSIX_BYTES_READ,\
+POSIX_BYTES_WRITTEN,POSIX_F_WRITE_START_TIMESTAMP,POSIX_F_SLOWEST_RANK_TIME,MPIIO_INDEP_OPENS,MPIIO_BYTES_WRITTEN,\
+STDIO_OPENS
+18446744073709551615,0,45847868f9,3819766,1638885281,1638885603,37a4089819,gpfs,/gpfs/alpine,1,2,10,7,0.5,0.0,,,
+18446744073709551615,1,45847868f9,3819766,1638885281,1638885603,37a4089819,gpfs,/gpfs/alpine,2.0,4.0,1e3,-1,0.25,0.0,,,
+1790005811875017446,-1,45847868f9,3819766,1638885281,1638885603,c2ac1f0e2a,gpfs,/gpfs/alpine,6,0,0,600,0,2.5,6,600,
+"""
+COUNTERS_TOTAL = """uid,jobid,start_time,end_time,darshan_log_version,exe,nprocs,runtime,total_POSIX_OPENS,\
+total_POSIX_BYTES_READ,\
+total_STDIO_OPENS,total_STDIO_BYTES_READ,total_STDIO_F_READ_START_TIMESTAMP
+45847868f9,3819766,1638885281,1638885603,3.21,b4717,6,323,12,1000,3,24,1.006361
+45847868f9,2158071,1638934117,1638934322,3.21,b4717,192,206,,,1,0,0
+"""
+
 ARBITER = json.dumps({
     "serving": True, "settings": {"io_nodes": 4}, "map": {"generation": 3, "jobs": {"a": [0, 2], "b": []}},
     "jobs": [{"job": "a", "host": "n1", "pid": 7, "boot": "", "processes": 4026531836, "ranks": 8, "nodes": None,
@@ -130,6 +259,18 @@ ARBITRATION = json.dumps({
 })  # fmt: skip
 
 
+def parquet(text: str) -> bytes:
+    """Return a table of CSV as Parquet, uncompressed."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    out = io.BytesIO()
+    options = pyarrow.csv.ConvertOptions(column_types={"recordid": pyarrow.uint64()})
+    table = pyarrow.csv.read_csv(io.BytesIO(text.encode()), convert_options=options)
+    pyarrow.parquet.write_table(table, out, compression="none")
+    return out.getvalue()
+
+
 def archive(*parts: tuple[str, str]) -> bytes:
     """Return a tar archive of texts."""
     out = io.BytesIO()
@@ -144,6 +285,8 @@ def archive(*parts: tuple[str, str]) -> bytes:
 #: Source -> an input of it; all are recognised by their contents.
 TEXTS: dict[str, bytes] = {
     "mmperfmon": USAGE.encode(),
+    "mmdf": MMDF.encode(),
+    "mmlsdisk": MMLSDISK.encode(),
     "lfs-df": LFS_DF.encode(),
     "lctl-dl": LCTL_DL.encode(),
     "xtdb2proc": XTDB2PROC.encode(),
@@ -151,6 +294,8 @@ TEXTS: dict[str, bytes] = {
     "prometheus": PROMETHEUS.encode(),
     "csv": SERIES.encode(),
     "slurm": TOKIO_JOBS.encode(),
+    "cobalt": COBALT.encode(),
+    "counters": COUNTERS.encode(),
     "arbiter": ARBITER.encode(),
     "delegates": DELEGATES.encode(),
     "arbitration": ARBITRATION.encode(),
@@ -158,7 +303,15 @@ TEXTS: dict[str, bytes] = {
 #: Further forms of some sources.
 FORMS: dict[str, tuple[str, bytes]] = {
     **{source: (source, text) for source, text in TEXTS.items()},
+    "mmdf-Y": ("mmdf", MMDF_Y.encode()),
+    "mmlsdisk-L": ("mmlsdisk", MMLSDISK_L.encode()),
+    "mmlsdisk-Y": ("mmlsdisk", MMLSDISK_Y.encode()),
     "sacct": ("slurm", SACCT.encode()),
+    "cobalt-records": ("cobalt", COBALT_RECORDS.encode()),
+    "qstat": ("cobalt", COBALT_QSTAT.encode()),
+    "qstat-l": ("cobalt", COBALT_LONG.encode()),
+    "counters-parquet": ("counters", parquet(COUNTERS)),
+    "counters-total": ("counters", COUNTERS_TOTAL.encode()),
     "map": ("arbiter", ARBITER_MAP),
     "archive": ("mmperfmon", archive(("day/a.out", USAGE), ("day/b.out", USAGE.replace("io1", "io2")))),
 }

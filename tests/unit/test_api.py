@@ -16,6 +16,9 @@ import mpiio_ext.bench
 import mpiio_ext.tune
 from mpiio_ext import stats
 from mpiio_ext.common.called import CommandError, call, words_of
+from mpiio_ext.errors import ArgumentError
+from mpiio_ext.layout import inspect
+from mpiio_ext.tune.found import Tuned
 from support.launch import ROOT
 
 PAGE = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
@@ -61,6 +64,26 @@ def test_statistics_are_readable() -> None:
     assert some.table().num_rows == 1 and number.meaning in some._repr_html_()
 
 
+def test_errors_are_those_of_the_command_and_not_of_its_launcher() -> None:
+    said = "mpiio-ext bench: Invalid value for --size\n-----\nmpirun detected that a process\n  Exit code:    2\n"
+    assert str(CommandError(2, said)) == "mpiio-ext bench: Invalid value for --size"
+    assert str(CommandError(2, "something else\n---\n")) == "something else"
+    assert str(CommandError(2, "\n")) == "the command ended with status 2"
+
+
+def test_results_show_themselves() -> None:
+    assert repr(mpiio_ext.Hints(cb_nodes=4, enable=False)) == "Hints(enable=False, cb_nodes=4)"
+    here = inspect(ROOT)
+    assert f"{ROOT}\n" in repr(here) and "file_system" in here._repr_html_()
+    assert here.table()["name"].to_pylist() == [fact.spec.name for fact in here.facts]
+    run = {"number": 1, "hints": {"cb_nodes": "1", "cb_buffer_size": "8"}, "cost": 0.5}
+    tuned = Tuned({"verdict": "wins", "reason": "", "hints": {"cb_nodes": "1"}, "hints_file": "a.hints", "spent_s": 2.0,
+                   "metric": "io [s]", "runs": [run]})  # fmt: skip
+    assert repr(tuned) == "Tuned:\n  wins\n  cb_nodes=1 (in a.hints)\n  1 runs in 2 s, judged by io [s]"
+    assert tuned["verdict"] == "wins" and tuned.table()["hints"].to_pylist() == ["cb_nodes=1 cb_buffer_size=8"]
+    assert "<td>cb_nodes=1 cb_buffer_size=8</td>" in tuned._repr_html_()
+
+
 def test_options_by_name() -> None:
     given = {"quick": True, "budget": "5m", "hint": ["a=1", "b=2"], "metric_regex": None, "plot": False, "seed": 3}
     assert list(words_of(given)) == ["--quick", "--budget", "5m", "--hint", "a=1", "--hint", "b=2", "--seed", "3"]
@@ -73,6 +96,10 @@ def test_a_command_that_fails_raises_what_it_has_said(tmp_path: pathlib.Path) ->
     assert caught.value.status == 2
     with pytest.raises(CommandError, match="no such folder"):
         mpiio_ext.bench.run(tmp_path / "none", launcher=())
+    with pytest.raises(CommandError, match=r"^no-mpirun cannot be started: No such file"):
+        mpiio_ext.bench.run(tmp_path, launcher=("no-mpirun",))
+    with pytest.raises(ArgumentError, match=r"give a list of words, as .'mpirun', './app'."):
+        mpiio_ext.tune.run("mpirun ./app")
     with pytest.raises(CommandError):
         mpiio_ext.tune.run(["false"], output=tmp_path / "tuned.hints", budget="5s")
     assert not (tmp_path / "tuned.hints").exists()

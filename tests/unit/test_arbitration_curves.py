@@ -140,7 +140,7 @@ def test_results_of_the_bench(tmp_path: Path) -> None:
     broken = bench_rows()
     del broken[2]["bandwidth_mb_per_s"]
     written.write_text(json.dumps({"runs": broken}), encoding="utf-8")
-    with pytest.raises(CurveError, match=r"results.json: run 2: bandwidth_mb_per_s missing"):
+    with pytest.raises(CurveError, match=r'results.json: .*: /runs/2: "bandwidth_mb_per_s" is missing$'):
         read_bench([written])
     written.write_text("{", encoding="utf-8")
     with pytest.raises(CurveError, match=r"results.json: is no JSON"):
@@ -232,6 +232,21 @@ def test_store_keeps_versions(tmp_path: Path) -> None:
     with pytest.raises(CurveError, match="format 99"):
         store.save({"a": curve})
     assert json.loads(store.path.read_text(encoding="utf-8"))["format"] == 99
+
+
+def test_a_broken_store_is_refused_with_the_places(tmp_path: Path) -> None:
+    store = Store(tmp_path / "curves.json")
+    store.save({"a": Curve.of({0: 1.0, 4: 2.0})})
+    document = json.loads(store.path.read_text(encoding="utf-8"))
+    document["curves"]["a"][0]["points"][1].update(io_nodes=-1, mean_mb_per_s="fast")
+    store.path.write_text(text := json.dumps(document), encoding="utf-8")
+    for call in (store.names, lambda: store.load("a"), lambda: store.save({"b": Curve.of({0: 1.0})})):
+        with pytest.raises(CurveError) as caught:
+            call()
+        assert str(caught.value).splitlines() == [
+            f"{store.path}: /curves/a/0/points/1/io_nodes: -1 is less than 0",
+            f'{store.path}: /curves/a/0/points/1/mean_mb_per_s: "fast" is not a number']
+    assert store.path.read_text(encoding="utf-8") == text
 
 
 def test_a_bad_measurement_is_undone(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from mpiio_ext.bench import interfaces, kernels
+from mpiio_ext.bench.errors import SetupError
 from mpiio_ext.bench.kernels.request import (
     KernelRequest,
     command_words,
@@ -21,7 +22,7 @@ from mpiio_ext.bench.kernels.request import (
 from mpiio_ext.bench.preview import launch_ranks, print_kernels, print_plan, volume_of
 from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results.table import parts, print_table
-from mpiio_ext.bench.work import SetupError, needed_bytes, plan
+from mpiio_ext.bench.work import needed_bytes, plan
 from mpiio_ext.common.results import Row, measure, with_ratios
 from mpiio_ext.errors import ArgumentError
 from support.bench_options import parse

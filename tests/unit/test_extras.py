@@ -56,14 +56,14 @@ def test_what_the_core_does(words: list[str], shown: str) -> None:
 ])  # fmt: skip
 def test_a_missing_extra_is_one_line(words: list[str], extra: str) -> None:
     done = child(words)
-    assert done.returncode == 1 and done.stdout == ""
+    assert done.returncode == 2 and done.stdout == ""
     line = rf"mpiio-ext( tune)?: .* needs \w+, which is not installed: pip install 'mpiio_ext\[{extra}\]'\n"
     assert re.fullmatch(line, done.stderr), done.stderr
 
 
 def test_the_bench_as_a_module() -> None:
     done = child([], "import runpy; runpy.run_module('mpiio_ext.bench', run_name='__main__')")
-    assert done.returncode == 1 and done.stderr.startswith("mpiio_ext.bench: the bench needs ")
+    assert done.returncode == 2 and done.stderr.startswith("mpiio-ext bench: the bench needs ")
     assert done.stderr.endswith("pip install 'mpiio_ext[bench]'\n")
 
 

@@ -19,7 +19,8 @@ from mpiio_ext.pioneer.compare.activity import Activity, activity_of_path, activ
 from mpiio_ext.pioneer.compare.comparison import BINS, MEANINGS, Metric, compare_workloads
 from mpiio_ext.pioneer.compare.metrics import LIMITS, TIMED, is_within, shown
 from mpiio_ext.pioneer.compare.workload import load_workload, not_below
-from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.document import PathInfo
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from mpiio_ext.pioneer.sanitize import SANITIZED
 from mpiio_ext.pioneer.traces import is_table, open_trace, sanitized, tables_of
 from support.pioneer_traces import saved_table, trace_batches

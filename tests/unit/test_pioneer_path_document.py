@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from mpiio_ext.common.documents import DocumentError, form_schema
 from mpiio_ext.pioneer.path import WorkloadPath
-from mpiio_ext.pioneer.path.document import parse_path, path_form
-from mpiio_ext.pioneer.path.workload_path import COMMON, PER_GROUP, PathInfo
+from mpiio_ext.pioneer.path.document import PathInfo, parse_path, path_form
+from mpiio_ext.pioneer.path.workload_path import COMMON, PER_GROUP
 
 
 def hand_written(**changes: Any) -> dict[str, Any]:

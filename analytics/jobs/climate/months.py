@@ -13,8 +13,6 @@ import numpy as np
 from mpiio_ext.analytics.jobs.boxes import Box, box
 from mpiio_ext.analytics.jobs.history import History
 
-__all__ = ["Month", "month_at", "month_boxes", "months_of"]
-
 #: (year, month).
 Month = tuple[int, int]
 

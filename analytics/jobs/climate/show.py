@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.jobs.boxes import Box
 
-__all__ = ["charts_of", "page", "text"]
-
 #: Panels of a figure, and rows of a table of the page; JSON has all.
 _MOST_PANELS, _MOST_ROWS = 16, 60
 _MOST_MOVED = 4

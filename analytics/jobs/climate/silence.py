@@ -21,8 +21,6 @@ from mpiio_ext.analytics.jobs.climate.watch import Options, Watched
 from mpiio_ext.analytics.jobs.gaps import longest_interval
 from mpiio_ext.analytics.jobs.history import History, name_of
 
-__all__ = ["Stopped", "newest", "stopped", "too_few"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:

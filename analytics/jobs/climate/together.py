@@ -15,8 +15,6 @@ import numpy as np
 
 from mpiio_ext.analytics.jobs.climate.watch import Watched
 
-__all__ = ["Fall", "falls"]
-
 #: Longest time between two that belong together, in s.
 _APART = 3 * 86400.0
 
@@ -28,12 +26,9 @@ class Fall:
     Attributes
     ----------
     system : str
-    first, middle, last : float
-        Earliest, median and latest change, in s since 1970 UTC.
-    fallen, watched : int
-        Histories that fell, and all of the file system.
-    ratio : float
-        Median of the medians after over those before.
+    first, middle, last : earliest, median and latest change, in s since 1970 UTC.
+    fallen, watched : histories that fell, and all of the file system.
+    ratio : median of the medians after over those before.
     """
 
     system: str

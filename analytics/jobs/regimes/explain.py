@@ -26,8 +26,6 @@ from mpiio_ext.analytics.jobs.statistics.moved import LARGE_EFFECT, Moved, adjus
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags, Texts
 
-__all__ = ["Difference", "explain", "named"]
-
 #: Normal jobs on either side of a job with which its regime is compared.
 _NEAR = 28
 

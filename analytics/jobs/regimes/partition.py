@@ -38,9 +38,6 @@ from mpiio_ext.analytics.jobs.table import PERFORMANCE
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers, Texts
 
-__all__ = ["LONG_HIGH", "LONG_LOW", "NORMAL", "REGIMES", "TRANSIENT_HIGH", "TRANSIENT_LOW", "Partition", "Region",
-           "Rules", "partition"]  # fmt: skip
-
 NORMAL, LONG_LOW, LONG_HIGH = "normal", "long-term low", "long-term high"
 TRANSIENT_LOW, TRANSIENT_HIGH = "transient low", "transient high"
 REGIMES = (NORMAL, LONG_LOW, LONG_HIGH, TRANSIENT_LOW, TRANSIENT_HIGH)

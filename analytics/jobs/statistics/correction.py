@@ -14,8 +14,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["corrected"]
-
 
 def corrected(values: Sequence[float]) -> list[float]:
     """Return the p-values adjusted by Benjamini and Hochberg's procedure; NaN, a test that was not made, stays NaN."""

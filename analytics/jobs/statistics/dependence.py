@@ -27,8 +27,6 @@ import numpy as np
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["dependences", "penalty_factor", "ranked", "whitened"]
-
 _MOST = 0.9
 #: Values that all other series together count as at most.
 _OTHERS = 100

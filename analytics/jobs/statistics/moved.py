@@ -25,8 +25,6 @@ from mpiio_ext.analytics.jobs.table import Jobs
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["LARGE_EFFECT", "Moved", "adjusted", "compared", "effect_of"]
-
 _LEAST = 3
 #: Values up to which SciPy's test may be exact.
 _EXACT = 8
@@ -41,12 +39,10 @@ class Moved:
     Attributes
     ----------
     metric : str
-    before, after : float
-        Medians of the first and the second set.
+    before, after : medians of the first and the second set.
     effect : float
         -1 to 1.
-    p, p_corrected : float
-        Of no difference.
+    p, p_corrected : of no difference.
     """
 
     metric: str

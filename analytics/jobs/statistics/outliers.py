@@ -18,8 +18,6 @@ import numpy as np
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["LIMIT", "modified_z", "sided_z"]
-
 #: Modified z-score beyond which a value is an outlier.
 LIMIT = 3.5
 

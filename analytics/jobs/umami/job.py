@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.umami.rows import Umami
     from mpiio_ext.analytics.tables.arrays import Flags
 
-__all__ = ["LAST", "find", "find_log", "has_log", "history_of", "of_job", "other_scales", "with_log"]
-
 #: The job that began last.
 LAST = "last"
 #: Names in a message.

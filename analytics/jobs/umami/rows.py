@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.filters import Step
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["LEAST", "QUARTERS", "Row", "Umami", "umami"]
-
 #: Other jobs that a quarter needs: of fewer, one of the quarters is empty.
 LEAST = 5
 #: What a quarter is called: of a metric of which it is known what is good, from the worst to the best; of others.

@@ -20,8 +20,6 @@ from mpiio_ext.common.units import number_words
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["chart", "document", "page", "text"]
-
 _CAPTION = (
     "Left: each job of the history, by its start; the star is this job. Right: the distribution of the other jobs: box "
     "from the first to the third quartile with the median, whiskers at the 5th and the 95th percentile; dashed: this "

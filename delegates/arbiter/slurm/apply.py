@@ -23,8 +23,6 @@ from mpiio_ext.delegates.arbiter.announcements import Announcement
 from mpiio_ext.delegates.arbiter.slurm import scheduled
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob
 
-__all__ = ["Scheduler"]
-
 #: The time of a folder may be coarser than two changes are apart.
 _AGAIN_S = 2.0
 _MOST_TOLD = 1024

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import click
 
+from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
-
-__all__ = ["script", "watch"]
 
 _FOLDER = click.Path(path_type=Path)
 _SCRIPTS = {"prolog": "RUNNING", "epilog": "COMPLETED"}
@@ -64,8 +63,8 @@ class _Watch:
 
 @click.command("slurm-watch")
 @click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
-@click.option("--interval", type=click.FloatRange(min=1), default=10.0, show_default=True,
-              help="Seconds between two looks. Each asks the controller: not too often.")
+@click.option("--interval", type=Duration(least=1), default="10s", show_default=True,
+              help="Time between two looks. Each asks the controller: not too often.")
 @click.option("--once", is_flag=True, help="Look once, and leave.")
 @click.option("--command", "words", metavar="TEXT", help="What is run instead of squeue: whatever prints a list of "
               "jobs with the names of its columns, separated by |, or JSON.")

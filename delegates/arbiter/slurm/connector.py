@@ -26,8 +26,6 @@ from mpiio_ext.delegates.arbiter.slurm import scheduled
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob, parse
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["COMMAND", "GRACE_S", "QueryError", "query", "sync"]
-
 #: What is asked, as a rule. A job's number as SLURM_JOB_ID has it, its tasks, and its name last, which may have any
 #: character.
 COMMAND = ("squeue", "--all", "--states=all", "--Format=JobID:20|,State:20|,NumNodes:12|,NumTasks:12|,Name:64")

@@ -14,8 +14,6 @@ from typing import Literal
 from mpiio_ext.common import slurm
 from mpiio_ext.common.slurm import JobId, SlurmError, count
 
-__all__ = ["Phase", "SlurmJob", "parse", "phase"]
-
 Phase = Literal["waiting", "running", "paused", "ending", "ended", "unlisted", "unknown"]
 
 _PHASES: dict[Phase, str] = {

@@ -19,8 +19,6 @@ from mpiio_ext.common.files import read_plain, write_whole
 from mpiio_ext.common.slurm import SlurmError, count_nodes
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob
 
-__all__ = ["FOLDER", "encode", "read_all", "write"]
-
 FOLDER = "scheduler"
 _MOST_BYTES = 1 << 16
 _ID = re.compile(r"[0-9]{1,18}")

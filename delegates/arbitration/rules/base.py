@@ -22,8 +22,6 @@ from mpiio_ext.delegates.arbitration.jobs import Allocation, Grant, Job, Machine
 from mpiio_ext.delegates.arbitration.sets import Sets
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["Formula", "Policy", "Sizes", "check_jobs", "grant_of"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -38,8 +38,6 @@ from mpiio_ext.delegates.arbitration.sets import Sets
 from mpiio_ext.delegates.arbitration.solver import solve_arrays
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["Mckp"]
-
 #: Sums that differ by less than this part are the same: they were added in another order.
 _SAME = 1e-9
 #: Jobs that a note names at most.

@@ -6,8 +6,6 @@ import numpy as np
 
 from mpiio_ext.delegates.arbitration.rules.base import Formula, Ints, Sizes
 
-__all__ = ["One"]
-
 
 class One(Formula):
     """Every job gets one I/O node of its own, whether or not there are as many."""

@@ -11,8 +11,6 @@ from mpiio_ext.delegates.arbitration.jobs import Allocation, Job, Machine
 from mpiio_ext.delegates.arbitration.rules.base import Floats, Policy, check_jobs, grant_of
 from mpiio_ext.delegates.arbitration.sets import Sets
 
-__all__ = ["Oracle"]
-
 
 class Oracle(Policy):
     """The best number for each job, whatever the pool. A job without a curve gets STATIC's number."""

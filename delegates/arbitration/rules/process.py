@@ -5,8 +5,6 @@ from __future__ import annotations
 from mpiio_ext.delegates.arbitration.rules.base import Formula, Ints, Sizes
 from mpiio_ext.delegates.arbitration.rules.size import proportional
 
-__all__ = ["Process"]
-
 
 class Process(Formula):
     """The pool divided by processes of the running jobs."""

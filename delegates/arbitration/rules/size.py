@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mpiio_ext.delegates.arbitration.rules.base import Formula, Ints, Sizes
 
-__all__ = ["Size", "proportional"]
-
 
 def proportional(sizes: Ints, io_nodes: int) -> Ints:
     """Return round(F s / sum of s), halves up, for the sizes s of jobs, (..., jobs)."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from mpiio_ext.delegates.arbitration.formulas import static_share
 from mpiio_ext.delegates.arbitration.rules.base import Formula, Ints, Sizes
 
-__all__ = ["Static"]
-
 
 class Static(Formula):
     """ceil(Ca / R) with R = C / F of the whole system."""

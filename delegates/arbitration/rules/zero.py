@@ -6,8 +6,6 @@ import numpy as np
 
 from mpiio_ext.delegates.arbitration.rules.base import Formula, Ints, Sizes
 
-__all__ = ["Zero"]
-
 
 class Zero(Formula):
     """No job gets an I/O node (its smallest option, where it must have one)."""

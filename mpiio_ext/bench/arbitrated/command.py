@@ -1,4 +1,4 @@
-"""``python -m mpiio_ext.bench arbitration``: two jobs under a live arbiter, added to results of the bench."""
+"""``mpiio-ext bench arbitration``: two jobs under a live arbiter, added to results of the bench."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ import click
 from mpiio_ext.bench.arbitrated import results
 from mpiio_ext.bench.arbitrated.run import Setting, explore, run_policy
 from mpiio_ext.bench.compare.launches import describe_environment
-from mpiio_ext.bench.errors import EXIT_RUN, BenchError, SetupError
+from mpiio_ext.bench.errors import EXIT_RUN, SetupError
 from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.options import Duration
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import MpiioExtError
-
-__all__ = ["command"]
 
 _FOLDER = click.Path(path_type=Path)
 _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
@@ -56,7 +55,7 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
         curves = explore(chosen)
         runs = [run_policy(chosen, policy, curves) for policy in policies]
     configuration = {key: value for key, value in asdict(chosen).items() if key != "folder"}
-    environment = describe_environment([], path, "arbitration")
+    environment = describe_environment([], path)
     found = results.document(runs, curves, configuration, environment)
     paths = results.write(into, found)
     for line in results.lines(found):
@@ -77,10 +76,10 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
               help="May be repeated.")
 @click.option("--ranks", type=click.IntRange(1), default=2, help="Of each of the two jobs.")
 @click.option("--io-nodes", type=click.IntRange(1, 240), default=4, help="In the pool: delegates of each job.")
-@click.option("--seconds", type=click.FloatRange(min=0.5), default=4.0,
+@click.option("--seconds", type=Duration(least=0.5), default="4s",
               help="That both jobs write at the same time.")
-@click.option("--lead", type=click.FloatRange(min=0), default=1.5,
-              help="Seconds that one of them writes alone, before and after that.")
+@click.option("--lead", type=Duration(zero=True), default="1.5s",
+              help="Time that one of them writes alone, before and after that.")
 @click.option("--delegate-mode", type=click.Choice(["spawn", "thread"]), default="thread",
               help="How delegates are started; threads of the ranks need no further processors.")
 def command(into: Path | None, archive: Path, path: Path, policies: tuple[str, ...], ranks: int, io_nodes: int,
@@ -99,9 +98,6 @@ def command(into: Path | None, archive: Path, path: Path, policies: tuple[str, .
         except OSError as error:
             raise SetupError(f"--into {target}: cannot be made: {error.strerror}") from error
         _run(target, path, setting, tuple(dict.fromkeys(policies)))
-    except BenchError as error:
-        click.echo(f"mpiio_ext.bench arbitration: {error}", err=True)
-        raise SystemExit(error.exit_status) from error
     except (MpiioExtError, OSError) as error:
         click.echo(f"mpiio_ext.bench arbitration: {error}", err=True)
-        raise SystemExit(EXIT_RUN) from error
+        raise SystemExit(getattr(error, "exit_status", EXIT_RUN)) from error

@@ -29,8 +29,6 @@ from mpiio_ext.bench.explore.spec import Spec, parse
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["SLOT_S", "main"]
-
 #: Length of a slot.
 SLOT_S = 0.1
 _LOOK_S = 0.02

@@ -12,8 +12,6 @@ from mpiio_ext.common.plots import SERIES, Axis, Chart, Line, Look, Mark, Panel,
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.store import plain
 
-__all__ = ["FORMAT", "document", "draw", "lines", "write"]
-
 #: Version of the JSON, which mpiio_ext.report.arbitration reads.
 FORMAT = 1
 #: Slots that make a point of the figure.

@@ -29,8 +29,6 @@ from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.store import Store
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["JOBS", "Setting", "explore", "run_policy"]
-
 #: Name of a job -> its pattern.
 JOBS = {"small-pieces": "shared,strided,4KiB,16MiB", "large-pieces": "shared,contiguous,256KiB,16MiB"}
 #: Hints of both jobs, explored or running. The caches together are smaller than a file, so that what is written at last

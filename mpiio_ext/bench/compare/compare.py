@@ -1,4 +1,4 @@
-"""``python -m mpiio_ext.bench compare``: this library against every MPI-IO at hand and against the file system's limit.
+"""Compare this library with every MPI-IO at hand and with the file system's limit.
 
 Not an MPI program: it launches the same micro-benchmark under each peer, one launch per pattern, peer and round, peers
 interleaved, so that a slow minute of the machine hits all of them. Figures are medians over all repetitions. A peer too
@@ -42,10 +42,9 @@ from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.kernels.pattern import MicroForm
 from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result
+from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
-
-__all__ = ["PATTERNS", "Measurement", "Options", "command", "measure", "run_compare", "summarize"]
 
 #: Name in the results -> a form of one of the bench's patterns; those with gaps are last.
 PATTERNS: dict[str, MicroForm] = {
@@ -328,7 +327,7 @@ def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) 
 
 def _environment(installations: Sequence[Installation], options: Options) -> dict[str, Any]:
     return describe_environment(
-        installations, options.file.parent, "compare", ranks=options.ranks, file_bytes=options.file_bytes,
+        installations, options.file.parent, ranks=options.ranks, file_bytes=options.file_bytes,
         rounds=options.rounds, repeats_per_round=options.repeats, access=options.access, sync=options.sync,
         pretended_nodes=options.nodes or None, delegates=options.delegates or None,
         delegate_mode=options.delegate_mode if options.delegates else None, hosts=options.hosts or None,
@@ -380,7 +379,7 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.command(name="compare", cls=JsonCommand, help=__doc__)
 @click.option("--quick", is_flag=True, help="64 MiB, one round: two or three minutes on 2 cores.")
 @click.option("--ranks", type=click.IntRange(1), help="Ranks of every launch.  [default: 4, on hosts those of all]")
-@click.option("--bytes", "file_bytes", type=click.IntRange(1 << 16), help="Size of the file.  [default: 268435456]")
+@click.option("--bytes", "file_bytes", type=Size(1 << 16), help="Size of the file.  [default: 256MiB]")
 @click.option("--rounds", type=click.IntRange(1), help="Launches per pattern and peer.  [default: 3]")
 @click.option("--repeats", default=3, show_default=True, type=click.IntRange(1), help="Repetitions inside a launch.")
 @click.option("--pattern", "patterns", multiple=True, type=click.Choice(list(PATTERNS)), help="Only these; repeatable.")
@@ -400,8 +399,8 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
                    "count closing the file.")
 @click.option("--delegate-mode", type=click.Choice(["spawn", "thread", "auto"]), default="spawn", show_default=True,
               help="How delegates are started.")
-@click.option("--limit", "limit_s", default=20.0, show_default=True, type=click.FloatRange(1),
-              help="Seconds a native peer may take per launch; otherwise its file is made smaller and marked.")
+@click.option("--limit", "limit_s", default="20s", show_default=True, type=Duration(least=1),
+              help="Time that a native peer may take per launch; otherwise its file is made smaller and marked.")
 @json_option("Print the results as JSON; the table goes to standard error.")
 @json_file_option()
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg or .png).")

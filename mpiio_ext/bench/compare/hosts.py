@@ -23,8 +23,6 @@ from mpiio_ext.bench.compare.launches import ArgumentError, Case, Outcome, run_b
 from mpiio_ext.bench.compare.peers import Peer
 from mpiio_ext.bench.errors import BenchError
 
-__all__ = ["HostsError", "Place", "hosts"]
-
 _CLUSTER = Path(__file__).resolve().parents[3] / "scripts" / "cluster"
 _GRACE_S = 5.0  # that processes get to end after their launcher
 

@@ -18,11 +18,6 @@ from pathlib import Path
 
 from mpiio_ext.common.children import run
 
-__all__ = [
-    "PROGRAM", "Installation", "Peer", "find_installations", "launcher_of", "own_environment", "peers_of",
-    "with_delegates",
-]
-
 #: The micro-benchmark.
 PROGRAM = "mpiio_bandwidth"
 

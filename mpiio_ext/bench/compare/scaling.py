@@ -1,4 +1,4 @@
-"""``python -m mpiio_ext.bench scaling``: this library and native MPI-IO against the number of ranks and of pieces.
+"""Measure this library and native MPI-IO over the number of ranks and of pieces.
 
 Not an MPI program: it launches the micro-benchmark of ``compare`` under each peer, peers interleaved round by round.
 The number of ranks grows at a fixed file size, and the number of pieces grows from 10^3 to 10^8 at a fixed file size,
@@ -31,10 +31,9 @@ from mpiio_ext.bench.compare.launches import (
 from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result
+from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
-
-__all__ = ["SERIES", "UNITS", "Options", "Point", "Samples", "command", "plan", "run_scaling", "summarize"]
 
 #: Name in the results -> (pattern, block in bytes or 0 where it varies, words for people).
 SERIES: dict[str, tuple[str, int, str]] = {
@@ -376,38 +375,31 @@ def run_scaling(options: Options, *, put: Callable[[str], None] | None, plot_pat
 
 def _environment(installations: Sequence[Installation], options: Options) -> dict[str, Any]:
     return describe_environment(
-        installations, options.file.parent, "scaling", rounds=options.rounds, repeats_per_round=options.repeats,
+        installations, options.file.parent, rounds=options.rounds, repeats_per_round=options.repeats,
         access=options.access, native_limit_s=options.limit_s,
         native_memory_limit_bytes=options.memory_limit_bytes,
     )
 
 
-def _counts(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    if not all(word.strip().isdigit() and int(word) for word in value.split(",")):
-        raise click.BadParameter(f"{value!r} is no list of numbers of ranks")
-    return tuple(sorted({int(word) for word in value.split(",")}))
-
-
 @click.command(name="scaling", cls=JsonCommand, help=__doc__)
 @click.option("--quick", is_flag=True, help="Smaller files, 1, 2 and 4 ranks, up to 10^6 pieces, one round: minutes.")
 @click.option("--series", multiple=True, type=click.Choice(list(SERIES)), help="Only these; repeatable.")
-@click.option("--rank-counts", callback=_counts, help="Ranks of the series over ranks.  [default: 1,2,3,4,6,8,12,16]")
+@click.option("--rank-counts", type=Counts(least=1),
+              help="Ranks of the series over ranks.  [default: 1,2,3,4,6,8,12,16]")
 @click.option("--ranks", default=4, show_default=True, type=click.IntRange(1), help="Ranks of the series over pieces.")
-@click.option("--bytes", "rank_bytes", type=click.IntRange(1 << 16),
-              help="Size of the file of the series over ranks.  [default: 100663296]")
-@click.option("--pieces-bytes", type=click.IntRange(1000),
-              help="Size of the file of the series over pieces.  [default: 100000000]")
+@click.option("--bytes", "rank_bytes", type=Size(1 << 16),
+              help="Size of the file of the series over ranks.  [default: 96MiB]")
+@click.option("--pieces-bytes", type=Size(1000),
+              help="Size of the file of the series over pieces.  [default: 100MB]")
 @click.option("--pieces", "pieces_most", type=click.IntRange(1000), help="Most pieces.  [default: 100000000]")
 @click.option("--rounds", type=click.IntRange(1), help="Launches per point and peer.  [default: 2]")
 @click.option("--repeats", type=click.IntRange(1), help="Repetitions inside a launch.  [default: 2]")
 @click.option("--access", type=click.Choice(ACCESSES), default=ACCESSES[0], show_default=True, help="Calls to use.")
 @click.option("--path", type=click.Path(path_type=Path), default=Path("/dev/shm"), show_default=True,
               help="Folder on the file system to measure.")
-@click.option("--limit", "limit_s", default=20.0, show_default=True, type=click.FloatRange(1),
-              help="Seconds a native peer may take per launch; otherwise it is dropped from there on.")
-@click.option("--memory-limit", "memory_limit_bytes", default=2 << 30, show_default=True, type=click.IntRange(1 << 20),
+@click.option("--limit", "limit_s", default="20s", show_default=True, type=Duration(least=1),
+              help="Time that a native peer may take per launch; otherwise it is dropped from there on.")
+@click.option("--memory-limit", "memory_limit_bytes", default="2GiB", show_default=True, type=Size(1 << 20),
               help="Bytes that a rank of a native peer may allocate; otherwise it is dropped from there on.")
 @json_option("Print the results as JSON; the table goes to standard error.")
 @json_file_option()

@@ -11,8 +11,6 @@ from typing import Any
 
 from mpiio_ext.common.plots import Area, Axis, Chart, Line, Look, Mark, Panel, Rule, save
 
-__all__ = ["families", "plot_scaling"]
-
 _LOOKS = {"ours_openmpi": Look("series0", "-", "o"), "ours_mpich": Look("series4", "-", "s"),
           "ompio": Look("series5", "--", "^"), "ompi_romio": Look("series1", "--", "v"),
           "mpich_romio": Look("series3", "--", "D")}  # fmt: skip

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from mpiio_ext.bench.execution.case import Case
 from mpiio_ext.bench.kernels import create_patterns
 
-__all__ = ["NativeLimit", "affordable", "predict"]
-
 _SMALLEST_TRIAL_BYTES = 256 << 10
 _FRACTIONS = (64, 16, 4, 1)
 

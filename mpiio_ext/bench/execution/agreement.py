@@ -14,8 +14,6 @@ from mpiio_ext.bench.errors import BenchError, SetupError
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Watch", "agree", "on_rank_0", "span_of", "timed", "wait_quietly"]
-
 Value = TypeVar("Value")
 
 

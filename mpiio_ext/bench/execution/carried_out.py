@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.pioneer.engine import Outcome, Plan
 
-__all__ = ["EnginePlayer", "difference"]
-
 _CHUNK_BYTES = 1 << 20
 
 

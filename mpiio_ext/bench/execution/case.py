@@ -11,8 +11,6 @@ from mpiio_ext.bench.kernels.program import Phase, Step
 from mpiio_ext.bench.kernels.request import KernelRequest
 from mpiio_ext.bench.methods import Method
 
-__all__ = ["Case"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:

@@ -18,8 +18,6 @@ from mpiio_ext.bench.kernels.layout import FileLayout, Variable, address_of
 from mpiio_ext.bench.kernels.program import Access, Program, box_part
 from mpiio_ext.bench.kernels.shapes import Bytes
 
-__all__ = ["Content"]
-
 
 class Content:
     """Expected bytes of a program.

@@ -13,8 +13,6 @@ from typing import Any
 from mpiio_ext.bench.extension import SystemCalls
 from mpiio_ext.common.results import Row
 
-__all__ = ["Counted", "change", "change_of_each", "with_counters", "with_delegates"]
-
 _DONE = {"write": "written", "read": "read"}
 
 

@@ -12,8 +12,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["start_delegates"]
-
 
 def start_delegates(comm: MPI.Intracomm, hints: Mapping[str, str], folder: Path) -> str:
     """Have them started; return which there are, "none: ..." for why there are none, or "" without; collective.

@@ -38,8 +38,6 @@ from mpiio_ext.bench.kernels.shapes import Bytes
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["PhaseTimes", "Played", "Player"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseTimes:

@@ -43,8 +43,6 @@ from mpiio_ext.common.results import Row
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Runner"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Cast:

@@ -18,8 +18,6 @@ from mpiio_ext.common.results import ENOUGH
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Schedule", "affordable_cases"]
-
 Case = TypeVar("Case")
 
 

@@ -19,8 +19,6 @@ import numpy.typing as npt
 
 from mpiio_ext.bench.kernels.shapes import Bytes, Offsets
 
-__all__ = ["POISON", "fill_pieces", "fill_range", "salt_of_run"]
-
 #: Even, so that it differs from every written byte.
 POISON = 0xA4
 

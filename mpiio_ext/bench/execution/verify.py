@@ -18,8 +18,6 @@ from mpiio_ext.bench.kernels.layout import Variable
 from mpiio_ext.bench.kernels.program import Access
 from mpiio_ext.bench.kernels.shapes import Bytes, Mask
 
-__all__ = ["Fault", "FileFaults", "check_files", "check_memory"]
-
 _CHUNK_BYTES = 1 << 20
 
 

@@ -1,4 +1,4 @@
-"""``mpirun -n P python -m mpiio_ext.bench explore``: the command line."""
+"""``mpirun -n P mpiio-ext bench explore``: the command line."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["command"]
-
 _FOLDER = click.Path(path_type=Path)
 #: Said by the patterns and by --io-nodes.
 _TAKEN = ("mpiox_enable", "mpiox_delegates", "mpiox_delegate_mode", "mpiox_delegate_owners", "mpiox_arbiter")
@@ -32,9 +30,9 @@ Patterns: words in any order, separated by commas
 
 \b
 Examples:
-  mpirun -n 4 python -m mpiio_ext.bench explore --io-nodes 0,1,2,4 --pattern shared,strided,64KiB,256MiB,5s
-  mpirun -n 4 python -m mpiio_ext.bench explore --io-nodes 0,1,2 --pattern {PAPER} --total 64MiB --path /lustre/me
-  mpirun -n 4 python -m mpiio_ext.bench explore --pattern forge.json --path /lustre/me
+  mpirun -n 4 mpiio-ext bench explore --io-nodes 0,1,2,4 --pattern shared,strided,64KiB,256MiB,5s
+  mpirun -n 4 mpiio-ext bench explore --io-nodes 0,1,2 --pattern {PAPER} --total 64MiB --path /lustre/me
+  mpirun -n 4 mpiio-ext bench explore --pattern forge.json --path /lustre/me
 
 Exit status: 0 done, 1 a run failed, 2 bad argument or path, 3 wrong data.
 """
@@ -76,7 +74,7 @@ class _Asked:
         self.notes += [f"{text}: {note}" for note in found.notes]
 
 
-@click.command(name="python -m mpiio_ext.bench explore", epilog=_EPILOG,
+@click.command(name="mpiio-ext bench explore", epilog=_EPILOG,
                context_settings={**HELP, "max_content_width": 110, "show_default": True})
 @click.option("--io-nodes", "io_nodes", metavar="LIST", callback=_counts, show_default="forwarders of FORGE's files",
               help=f"Numbers of I/O delegates up to {MOST_NODES}, as 0,1,2,4 or 0..8 or 0..64:16; 0 = without.")

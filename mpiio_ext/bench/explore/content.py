@@ -17,8 +17,6 @@ import numpy as np
 from mpiio_ext.bench.execution.values import POISON, fill_range, salt_of_run
 from mpiio_ext.bench.kernels.shapes import Bytes
 
-__all__ = ["PERIOD_BYTES", "Content"]
-
 #: A prime number.
 PERIOD_BYTES = 1_048_583
 #: Of the file of the next rank; it shares no factor with the period.

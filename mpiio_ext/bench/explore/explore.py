@@ -36,9 +36,6 @@ from mpiio_ext.errors import ArgumentError, MpiioExtError
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Options", "explore"]
-
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:

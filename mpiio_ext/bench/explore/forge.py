@@ -27,8 +27,6 @@ from mpiio_ext.common.documents import CLOSED, DocumentError, made_of, pointer, 
 from mpiio_ext.delegates.arbitration.pattern import Layout, Spatiality
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["MOST_THREADS", "Forge", "read"]
-
 _LAYOUTS: dict[str, Layout] = {"shared": "shared", "individual": "file-per-process"}
 #: I/O threads of a delegate at most (the hint mpiox_delegate_threads).
 MOST_THREADS = 15

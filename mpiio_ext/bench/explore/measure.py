@@ -36,8 +36,6 @@ from mpiio_ext.bench.kernels.shapes import Bytes
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Measured", "Place", "measure", "prepare"]
-
 #: Memory of a rank for what it reads: so much of the end is compared without reading it again.
 _READ_MEMORY_BYTES = 64 << 20
 #: Counters of a delegate that say that it has served pages.

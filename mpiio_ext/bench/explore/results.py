@@ -22,8 +22,6 @@ from mpiio_ext.common.results import Spread
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 
-__all__ = ["FORMAT", "Run", "curves_of", "document", "joint_curve", "lines", "table", "write"]
-
 #: Version of the JSON.
 FORMAT = 1
 _COLUMNS = ("forwarders", "clients", "processes", "layout", "spatiality", "odirect", "stonewall", "request", "total",

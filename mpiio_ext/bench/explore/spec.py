@@ -18,8 +18,6 @@ from mpiio_ext.common.options import Size
 from mpiio_ext.delegates.arbitration.pattern import Layout, Pattern, Spatiality
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["PAPER", "Spec", "parse"]
-
 #: Name of the paper's patterns on the command line.
 PAPER = "paper"
 _PAPER_KIB = (32, 128, 512, 1024, 4096, 6144, 8192)

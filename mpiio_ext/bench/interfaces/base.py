@@ -23,8 +23,6 @@ from mpiio_ext.bench.kernels.shapes import Bytes
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Interface", "OpenFile", "RawReader", "Reader", "Request", "Where", "first_difference", "tool_difference"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Where:

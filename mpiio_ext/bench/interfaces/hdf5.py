@@ -24,8 +24,6 @@ from mpiio_ext.bench.kernels.shapes import Bytes
 if TYPE_CHECKING:
     from h5py import h5s
 
-__all__ = ["Hdf5", "Hdf5Reader", "compare_hdf5"]
-
 
 class Hdf5File(OpenFile):
     """An HDF5 file with the MPI-IO driver."""

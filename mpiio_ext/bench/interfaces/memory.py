@@ -12,8 +12,6 @@ from mpiio_ext.bench.interfaces.base import Request
 from mpiio_ext.bench.kernels.program import box_part
 from mpiio_ext.bench.kernels.shapes import Bytes
 
-__all__ = ["boxed_parts", "pack", "unpack"]
-
 
 def boxed_parts(request: Request) -> Iterator[np.ndarray[Any, Any]]:
     """Yield for each slab the part of the memory that holds it, a view with the box's number of dimensions."""

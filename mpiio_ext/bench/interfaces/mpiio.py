@@ -30,8 +30,6 @@ from mpiio_ext.bench.kernels.views import Plan
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["MpiIo", "info_of", "memory_type"]
-
 
 def info_of(hints: dict[str, str]) -> MPI.Info:
     """Return an MPI_Info with the hints; the caller frees it."""

@@ -15,8 +15,6 @@ from mpiio_ext.bench.interfaces.memory import pack, unpack
 from mpiio_ext.bench.interfaces.mpiio import info_of
 from mpiio_ext.bench.kernels.layout import FileLayout
 
-__all__ = ["Netcdf4"]
-
 _PART_BYTES = 16 << 20
 
 

@@ -26,8 +26,6 @@ from mpiio_ext.bench.kernels.program import Open
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Pnetcdf", "netcdf_name"]
-
 
 def netcdf_name(name: str) -> str:
     """Return an array's name as the netCDF formats allow it."""

@@ -13,8 +13,6 @@ from mpiio_ext.bench.interfaces.base import Interface, OpenFile, RawReader, Read
 from mpiio_ext.bench.interfaces.memory import pack, unpack
 from mpiio_ext.bench.kernels.layout import FileLayout
 
-__all__ = ["Posix"]
-
 
 class PosixFile(OpenFile):
     """A descriptor per rank."""

@@ -20,8 +20,6 @@ from mpiio_ext.bench.kernels.shapes import DOUBLE, Contiguous, Darray
 from mpiio_ext.bench.kernels.views import Call, Plan, idle_plan
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["Block3D"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block3D(Pattern):

@@ -28,8 +28,6 @@ from mpiio_ext.bench.kernels.shapes import Block, Element, Sequence
 from mpiio_ext.bench.kernels.views import Call, Plan
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["BTIO"]
-
 _POINT = Element(basic_bytes=8, count=5)
 _GHOST = 2
 

@@ -23,8 +23,6 @@ from mpiio_ext.bench.kernels.shapes import BYTE, Contiguous, Indexed, Offsets, S
 from mpiio_ext.bench.kernels.views import Call, Plan, idle_plan
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["ClimateFlush"]
-
 _APART_BYTES = 64
 
 

@@ -22,8 +22,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["CollPerf"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollPerf(Kernel):

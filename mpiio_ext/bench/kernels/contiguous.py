@@ -17,8 +17,6 @@ from mpiio_ext.bench.kernels.shapes import DOUBLE, Contiguous
 from mpiio_ext.bench.kernels.views import Call, Plan
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["ContiguousSegments"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContiguousSegments(Pattern):

@@ -20,8 +20,6 @@ import numpy as np
 
 from mpiio_ext.bench.kernels.shapes import Offsets
 
-__all__ = ["CASES", "MOST_CELLS", "Case", "Group", "deal"]
-
 #: Most cells that are dealt out: each is a run of a rank at worst, and every rank holds them all.
 MOST_CELLS = 1 << 28
 

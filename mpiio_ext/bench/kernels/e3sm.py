@@ -26,8 +26,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["E3smF", "E3smG", "E3smI"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _E3sm(Kernel):

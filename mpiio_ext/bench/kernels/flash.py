@@ -28,8 +28,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Flash"]
-
 _HYDRO = ("dens", "velx", "vely", "velz", "pres", "ener", "temp", "gamc", "game", "enuc", "gpot")
 _PLOTTED = ("dens", "temp", "pres", "f1__")
 _GID = 15  # 6 neighbours, the parent, 8 children

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["balanced_grid"]
-
 
 def balanced_grid(ranks: int, dimensions: int) -> tuple[int, ...]:
     """Return the factors of `ranks`, as equal as possible and descending (the purpose of MPI_Dims_create)."""

@@ -25,8 +25,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Hacc", "HaccShared"]
-
 #: What a particle has, in the order of the file.
 _FIELDS = (*((name, "<f4") for name in ("xx", "yy", "zz", "vx", "vy", "vz", "phi")), ("pid", "<i8"), ("mask", "<u2"))
 _HEADER_BYTES = 24 << 20

@@ -19,8 +19,6 @@ from mpiio_ext.bench.kernels.views import Call, Plan
 from mpiio_ext.common.units import size_text
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["InterleavedBlocks"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterleavedBlocks(Pattern):

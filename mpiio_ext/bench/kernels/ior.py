@@ -29,8 +29,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Ior", "IorFilePerProcess", "IorHard", "IorRandom", "IorShared"]
-
 _KIB, _MIB = 1 << 10, 1 << 20
 _ITEM_BYTES = 8  # IOR_size_t
 #: IO500's ior-hard.

@@ -29,8 +29,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Ipic3d"]
-
 _PROPERTIES = ("q", "x", "y", "z", "u", "v", "w")
 
 

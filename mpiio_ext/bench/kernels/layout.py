@@ -15,8 +15,6 @@ import numpy as np
 
 from mpiio_ext.bench.kernels.shapes import Offsets, coalesce
 
-__all__ = ["FileLayout", "Slab", "Variable", "address_of", "packed_variables", "slab_pieces"]
-
 #: (start, count) of a rectangular part of an array, in elements, one number per dimension.
 Slab = tuple[tuple[int, ...], tuple[int, ...]]
 

@@ -30,8 +30,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Madbench", "local_elements"]
-
 _DOUBLE_BYTES = 8
 
 

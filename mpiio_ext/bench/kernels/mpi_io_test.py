@@ -24,8 +24,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["MpiIoTest", "MpiIoTestNToN", "MpiIoTestSegmented", "MpiIoTestStrided"]
-
 _N_TO_N, _N_TO_1 = 1, 2
 
 

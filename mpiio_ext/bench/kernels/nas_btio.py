@@ -30,8 +30,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["NasBtio", "NasBtioSimple"]
-
 _GHOST = 2
 _COMPONENTS = 5
 

@@ -22,8 +22,6 @@ from mpiio_ext.bench.kernels.program import Access, Close, Open, Phase, Program,
 from mpiio_ext.bench.kernels.shapes import Mask
 from mpiio_ext.bench.kernels.views import Plan
 
-__all__ = ["MicroForm", "Pattern", "Sizes"]
-
 _ARRAY = "data"
 
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from mpiio_ext.pioneer.engine import Plan
     from mpiio_ext.pioneer.path import WorkloadPath
 
-__all__ = ["Pioneer", "file_name"]
-
 _ARRAY = "data"
 _LONGEST_NAME = 100
 #: What the engine writes repeats itself after so many bytes.

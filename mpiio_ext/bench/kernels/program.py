@@ -28,9 +28,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Access", "Barrier", "Box", "Close", "Kernel", "Open", "Phase", "Program", "Step", "Sync", "Wait",
-           "box_part", "made_independent"]
-
 _Index = tuple[int, ...]
 
 #: (sizes, starts), in elements: an array in memory in which a slab is a rectangular part, e.g. inside its guard cells.

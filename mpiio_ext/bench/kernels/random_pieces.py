@@ -23,8 +23,6 @@ from mpiio_ext.bench.kernels.shapes import BYTE, Contiguous, Indexed, Mask, Offs
 from mpiio_ext.bench.kernels.views import Call, Plan, idle_plan
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["RandomPieces"]
-
 _NOBODY = -1
 #: Most slots of a table: every rank holds three numbers of each.
 _MOST_SLOTS = 1 << 26

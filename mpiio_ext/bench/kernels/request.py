@@ -19,9 +19,6 @@ from mpiio_ext.bench.kernels import Kernel
 from mpiio_ext.common.options import Size
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["DEFAULT_PRESET", "KernelRequest", "command_words", "convert_parameter", "parameter_kinds",
-           "parse_parameter"]
-
 DEFAULT_PRESET = "laptop"
 #: What annotations of kernels may name although their modules import it for the type checker alone.
 _NAMES = {"Any": Any, "ClassVar": ClassVar, "Mapping": Mapping}

@@ -31,8 +31,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["S3aSim", "S3aSimCollective"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Query:

@@ -26,8 +26,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["S3d"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3d(Kernel):

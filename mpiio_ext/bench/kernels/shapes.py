@@ -19,9 +19,6 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["BYTE", "DOUBLE", "Block", "Bytes", "Contiguous", "Darray", "Element", "Indexed", "Mask", "Offsets",
-           "Sequence", "Shape", "Vector", "coalesce", "darray_range", "free"]
-
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -23,8 +23,6 @@ from mpiio_ext.bench.kernels.shapes import DOUBLE, Block, Mask
 from mpiio_ext.bench.kernels.views import Call, Plan
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["Tiles2D"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiles2D(Pattern):

@@ -12,8 +12,6 @@ import numpy as np
 
 from mpiio_ext.bench.kernels.shapes import Contiguous, Element, Offsets, Shape, coalesce
 
-__all__ = ["Call", "Plan", "idle_plan"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:

@@ -20,8 +20,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["BdCats", "Vpic"]
-
 _FLOATS = ("x", "y", "z", "px", "py", "pz")
 _INTEGERS = ("id1", "id2")
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.bench.pnetcdf.file import File
 
-__all__ = ["blocking", "posted"]
-
 Array = npt.NDArray[Any]
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _REQ_NULL = -1

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.bench.pnetcdf.library import Pnetcdf
 
-__all__ = ["DECLARATIONS", "classic"]
-
 #: The constructors; they are found in the MPI library that PnetCDF is linked to.
 DECLARATIONS = """
 int MPI_Type_commit(MPI_Datatype *type);

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["PnetcdfError"]
-
 
 class PnetcdfError(MpiioExtError):
     """A PnetCDF call returned an error.

@@ -32,8 +32,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["File"]
-
 Format = Literal["cdf1", "cdf2", "cdf5"]
 
 # pnetcdf.h

@@ -23,8 +23,6 @@ from typing import Any
 from mpiio_ext.bench.pnetcdf import datatypes
 from mpiio_ext.errors import LoadError
 
-__all__ = ["Pnetcdf", "absent_reason", "candidates", "declarations", "library_path", "load", "mpi_names", "version"]
-
 _RTLD_NOLOAD = 0x4  # <dlfcn.h> of Linux
 
 _MPI_NAME = re.compile(rb"\0(lib(?:mpi|mpich)\.so\.\d+)(?=\0)")

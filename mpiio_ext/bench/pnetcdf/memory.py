@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.bench.pnetcdf.library import Pnetcdf
 
-__all__ = ["TYPES", "Memory", "Place", "Variable", "memory", "subarray", "subarrays", "type_number"]
-
 #: NumPy type -> number of the netCDF type (NC_CHAR, NC_BYTE, …) and name of the MPI type in mpi4py.
 TYPES: dict[str, tuple[int, str]] = {
     "S1": (2, "CHAR"),

@@ -12,8 +12,6 @@ from typing import Any
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.results import SCHEMA_VERSION, Absent, Row, measure, summary, tables
 
-__all__ = ["write_document", "write_results"]
-
 
 @functools.cache
 def _text(row: Row) -> str:

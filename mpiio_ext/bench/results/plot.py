@@ -13,8 +13,6 @@ from mpiio_ext.bench.results.table import interface_title, parts
 from mpiio_ext.common.plots import Axis, Bars, Chart, Panel, Rule, look, save
 from mpiio_ext.common.results import Measured
 
-__all__ = ["plot_ratios"]
-
 _PER_BAND = 10
 
 

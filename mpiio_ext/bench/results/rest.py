@@ -18,8 +18,6 @@ from mpiio_ext.bench.results.table import print_table, print_worth
 from mpiio_ext.common.results import Absent, measure
 from mpiio_ext.report.load import rows_of
 
-__all__ = ["WIDTH", "write_page"]
-
 #: Columns of a table that goes to a file.
 WIDTH = 150
 

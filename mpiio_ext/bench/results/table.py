@@ -17,8 +17,6 @@ from mpiio_ext.bench import interfaces
 from mpiio_ext.common.results import Absent, Measured
 from mpiio_ext.report.verdict import judge, kinds, worth
 
-__all__ = ["interface_title", "parts", "print_absent", "print_heading", "print_table", "print_worth"]
-
 _DASH = "–"
 
 

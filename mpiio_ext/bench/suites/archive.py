@@ -18,8 +18,6 @@ from mpiio_ext.bench.environment import JOB_NUMBERS
 from mpiio_ext.bench.suites.files import Suite
 from mpiio_ext.common.files import write_whole
 
-__all__ = ["collect_darshan", "folder_of", "write_surroundings"]
-
 #: Variables of launchers and batch systems: where the job ran.
 _JOB_PREFIXES = ("SLURM_", "PBS_", "LSB_", "COBALT_", "FLUX_", "OMPI_COMM_WORLD_", "PMI_", "PMIX_", "DARSHAN_")
 _SECRET = re.compile(r"JWT|TOKEN|SECRET|PASS|KEY|COOKIE|CRED", re.IGNORECASE)

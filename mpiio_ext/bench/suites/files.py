@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.bench.suites.form import KernelEntry
 
-__all__ = ["Suite", "load", "names"]
-
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 

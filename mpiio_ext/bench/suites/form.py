@@ -20,8 +20,6 @@ from mpiio_ext.bench.arguments import one_of
 from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, convert_parameter
 from mpiio_ext.common.documents import CLOSED, DocumentError, made_of, pointer
 
-__all__ = ["NAME", "KernelEntry", "SuiteForm"]
-
 #: What names of suites and of entries are made of.
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}"
 #: Options that belong to one run rather than to a suite, or that would have the suite begin itself.

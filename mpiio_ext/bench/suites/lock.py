@@ -18,8 +18,6 @@ from pathlib import Path
 
 from mpiio_ext.bench.errors import EXIT_USAGE, BenchError
 
-__all__ = ["LockedError", "hold"]
-
 _FILE = ".suite.lock"
 _EXCLUSIVE_FILE = ".suite.lock.exclusive"
 _NO_FLOCK = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}

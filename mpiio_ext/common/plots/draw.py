@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["SERIES_ID", "figure", "series", "style"]
-
 #: Name of the SVG group of each series, with its number behind.
 SERIES_ID = "series-"
 

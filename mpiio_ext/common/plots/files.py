@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["SUFFIXES", "check_suffix", "png", "save", "script", "svg", "svg_file"]
-
 SUFFIXES = (".svg", ".png", ".pdf")
 _REFERENCE = re.compile(r'(?:url\(#|href="#)([^)"]+)')
 _IDENTIFIER = re.compile(r' id="([^"]+)"')
@@ -99,8 +97,7 @@ def svg(chart: Chart, *, interactive: bool = False) -> str:
 
     Parameters
     ----------
-    interactive : bool
-        With what its points are and which parts are of which series, for the script of `script`.
+    interactive : with what its points are and which parts are of which series, for the script of `script`.
     """
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 
-__all__ = ["DARK", "LIGHT", "SERIES", "THEMES", "Look", "Theme", "dark_style", "look"]
-
 Dash = str | tuple[int, tuple[float, ...]]
 #: Line styles and marks of series, in their order. Dots stand for what is not known, and are of no series.
 _DASHES: tuple[Dash, ...] = ("-", "--", "-.", (0, (9, 2)), (0, (2, 1)), (0, (6, 1, 1, 1, 1, 1)), (0, (4, 4)),
@@ -37,8 +35,7 @@ class Look:
         What it means: a field of `Theme` such as ``ink``, or ``series0``, ``quarter3``; or a colour, such as ``#000``.
     dash : str or tuple
         Line style as Matplotlib names it; ``""`` is no line.
-    marker, hatch : str
-        Marks of points and hatch of areas as Matplotlib names them; "" is none.
+    marker, hatch : marks of points and hatch of areas as Matplotlib names them; "" is none.
     """
 
     colour: str = "ink"
@@ -59,18 +56,12 @@ class Theme:
 
     Attributes
     ----------
-    page, ink, soft, line : str
-        Ground, text, axes, grid.
-    data, average, changed : str
-        What was measured, a long average, and marks of changes.
-    neutral : str
-        What is neither good nor bad.
-    low, high : str
-        Shades behind times of low and of high performance.
-    quarter : tuple of str
-        From the worst to the best.
-    series : tuple of str
-        Of series that are compared.
+    page, ink, soft, line : ground, text, axes, grid.
+    data, average, changed : what was measured, a long average, and marks of changes.
+    neutral : what is neither good nor bad.
+    low, high : shades behind times of low and of high performance.
+    quarter : from the worst to the best.
+    series : of series that are compared.
     """
 
     page: str
@@ -118,8 +109,7 @@ def dark_style(scope: str) -> str:
 
     Parameters
     ----------
-    scope : str
-        Selector of the elements around, or of, the charts, such as ``.drawing``.
+    scope : selector of the elements around, or of, the charts, such as ``.drawing``.
     """
     rules = [f'{scope} :is([style*="{kind}: {light}"], [{kind}="{light}"]) {{ {kind}: {dark} !important }}'
              for light, dark in zip(LIGHT.colours(), DARK.colours(), strict=True) for kind in ("fill", "stroke")]

@@ -1,61 +1,12 @@
 /*
- * diagnosis_kinds.c - programs whose I/O has one known problem, or none.
- *
- * Problem. A diagnosis is right when it says what a program did. So programs are needed that do one thing each.
- *
- * Usage: mpirun -n RANKS diagnosis_kinds KIND FOLDER SIZE. SIZE scales the number of calls, not their length.
+ * known.c - programs whose I/O has one known problem, or none: the rules of the diagnosis were made with these.
  */
-#include <fcntl.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KIB = 1 << 10, MIB = 1 << 20, PATH_BYTES = 1024 };
-
-static int rank, ranks, size;
-static char folder[PATH_BYTES - 64], path[PATH_BYTES];
-static char *data; /* 16 MiB */
-
-static void check(int failed, const char *what)
-{
-    if (!failed)
-        return;
-    fprintf(stderr, "diagnosis_kinds: %s failed on rank %d\n", what, rank);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-/* Write `bytes` at `offset` by POSIX. */
-static void put(int file, size_t bytes, off_t offset)
-{
-    check(pwrite(file, data, bytes, offset) != (ssize_t)bytes, "pwrite");
-}
-
-static int open_posix(const char *name, int flags)
-{
-    int file = open(name, flags, 0600);
-
-    check(file < 0, "open");
-    return file;
-}
-
-/* Open the shared file with hints: "key value" pairs up to NULL. */
-static MPI_File open_shared(int mode, const char *const *hints)
-{
-    MPI_File file;
-    MPI_Info info;
-
-    MPI_Info_create(&info);
-    for (; hints != NULL && hints[0] != NULL; hints += 2)
-        MPI_Info_set(info, hints[0], hints[1]);
-    check(MPI_File_open(MPI_COMM_WORLD, path, mode, info, &file) != MPI_SUCCESS, "MPI_File_open");
-    MPI_Info_free(&info);
-    return file;
-}
-
-enum { CREATE = MPI_MODE_CREATE | MPI_MODE_RDWR };
+#include "kernel.h"
 
 static void one_writer(void)
 {
@@ -155,13 +106,11 @@ static void small_posix(void)
 
 static void random_reads(void)
 {
-    MPI_File file;
+    MPI_File file = open_together(input, MPI_MODE_RDONLY, NULL);
 
-    one_writer();
-    file = open_shared(MPI_MODE_RDONLY, NULL);
     srand((unsigned)rank + 1);
     for (int k = 0; k < 100000 * size; k++)
-        MPI_File_read_at(file, (MPI_Offset)(rand() % (48 * size * 256)) * 4 * KIB, data, 4 * KIB, MPI_BYTE,
+        MPI_File_read_at(file, (MPI_Offset)(rand() % (INPUT_MIB * 256)) * 4 * KIB, data, 4 * KIB, MPI_BYTE,
                          MPI_STATUS_IGNORE);
     MPI_File_close(&file);
 }
@@ -268,10 +217,7 @@ static void little_io(void)
     independent(MIB, 0, 1);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} kinds[] = {
+const struct kind known_kinds[] = {
     {"one_writer", one_writer},
     {"one_reader", one_reader},
     {"few_aggregators", few_aggregators},
@@ -291,24 +237,5 @@ static const struct {
     {"large_independent", large_independent},
     {"well_behaved", well_behaved},
     {"little_io", little_io},
+    {NULL, NULL},
 };
-
-int main(int argc, char **argv)
-{
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    check(argc != 4, "usage: diagnosis_kinds KIND FOLDER SIZE;");
-    snprintf(folder, sizeof(folder), "%s", argv[2]);
-    snprintf(path, sizeof(path), "%s/data", folder);
-    size = atoi(argv[3]);
-    data = malloc(16 * MIB);
-    check(data == NULL, "malloc");
-    memset(data, rank + 1, 16 * MIB);
-    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
-        if (strcmp(kinds[k].name, argv[1]) == 0)
-            kinds[k].run();
-    free(data);
-    MPI_Finalize();
-    return 0;
-}

@@ -1,0 +1,201 @@
+"""What ranks did when: requests of DXT, bytes by time of HEATMAP, and counters that are in no table; as values.
+
+Problem. Counters are sums over ranks, and some are in no table. They do not tell whether ranks are active at the same
+time, whether all that time has I/O, whether equal requests take equally long, or who shares a block.
+
+Content. :class:`Activity` of a log has a :class:`Row` for each file and direction, :class:`Calls` of each file, and a
+time line of bands of ranks. :mod:`.activity_read` makes it. Time with I/O is a :class:`Union` of intervals.
+
+Guarantees. What is kept does not grow with the number of requests: unions of more than :data:`_MOST_PARTS` parts fill
+their shortest gaps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from mpiio_ext.analytics.tables.arrays import Numbers, Whole
+
+#: Bands of ranks and bins of time of a time line; windows of time in which durations are compared.
+BANDS, BINS, WINDOWS = 48, 120, 24
+#: Parts that a union keeps.
+_MOST_PARTS = 1 << 19
+
+Line = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """What is known of a file: block of the file system (B), size (B) and number of its stripes; 0 where unknown."""
+
+    block: int = 0
+    stripe_bytes: int = 0
+    stripes: int = 0
+
+
+class Union:
+    """Time covered by intervals."""
+
+    def __init__(self) -> None:
+        self._start: list[Numbers] = []
+        self._end: list[Numbers] = []
+        self._parts = 0
+
+    def add(self, start: Numbers, end: Numbers) -> None:
+        """Add intervals (s)."""
+        self._start.append(start)
+        self._end.append(end)
+        self._parts += len(start)
+        if self._parts > 2 * _MOST_PARTS:
+            self._merge()
+
+    def _merge(self) -> None:
+        if len(self._start) > 1 or self._parts:
+            start, end = merged(np.concatenate(self._start), np.concatenate(self._end))
+            if len(start) > _MOST_PARTS:
+                gaps = start[1:] - end[:-1]
+                kept = gaps > np.partition(gaps, -_MOST_PARTS // 2)[-_MOST_PARTS // 2]
+                start, end = start[np.append(True, kept)], end[np.append(kept, True)]
+            self._start, self._end, self._parts = [start], [end], len(start)
+
+    def parts(self) -> tuple[Numbers, Numbers]:
+        """Return the starts and ends of what is covered, in order."""
+        if not self._start:
+            return np.zeros(0), np.zeros(0)
+        self._merge()
+        return self._start[0], self._end[0]
+
+    @property
+    def seconds(self) -> float:
+        """Return how long it is."""
+        start, end = self.parts()
+        return float((end - start).sum())
+
+
+def merged(start: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the union of intervals as starts and ends, in order."""
+    if len(start) < 2:
+        return start, end
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    end = np.maximum.accumulate(end)
+    apart = start[1:] > end[:-1]
+    return start[np.append(True, apart)], end[np.append(apart, True)]
+
+
+@dataclasses.dataclass
+class Row:
+    """One file in one direction: a value for each rank that moves its bytes, and what holds for all of them.
+
+    Attributes
+    ----------
+    ranks : array
+    requests, moved, busy, first, last : array
+        Of each rank: number, bytes, seconds in requests, times of the first and the end of the last one (s).
+    unaligned, consecutive, forward, regular, pairs : int
+        Requests that do not begin at a block; of `pairs` of a rank's successive requests, those that are adjacent, that
+        lie behind, and that have the distance that is the most common one of their batch.
+    wall, called : seconds in which any rank is in a request, and in which any is in a request or an MPI-IO call.
+    calls : seconds in MPI-IO calls, summed up over the ranks; 0 without them.
+    blocks, shared : blocks of which a request covers a part, and those that several ranks cover so (of a sample).
+    stripe_time, stripe_bytes : array
+        Seconds and bytes of requests within one stripe, for each place of the layout.
+    """
+
+    ranks: Whole
+    requests: Numbers
+    moved: Numbers
+    busy: Numbers
+    first: Numbers
+    last: Numbers
+    unaligned: int = 0
+    consecutive: int = 0
+    forward: int = 0
+    regular: int = 0
+    pairs: int = 0
+    wall: float = 0.0
+    called: float = 0.0
+    calls: float = 0.0
+    blocks: int = 0
+    shared: int = 0
+    stripe_time: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
+    stripe_bytes: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def together(self) -> float:
+        """Return how many ranks are in requests at once, on average over the time in which any is."""
+        return float(self.busy.sum()) / self.wall if self.wall > 0 else 0.0
+
+
+@dataclasses.dataclass
+class Calls:
+    """Counters of one file that are in no table.
+
+    Attributes
+    ----------
+    syncs, stats : calls of fsync and fdatasync, and of stat, of all ranks.
+    mpi : mapping of bool to float
+        Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
+    opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view.
+    """
+
+    syncs: int = 0
+    stats: int = 0
+    mpi: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
+    opening: float = 0.0
+
+
+@dataclasses.dataclass
+class Activity:
+    """What ranks did when.
+
+    Attributes
+    ----------
+    source : {"DXT", "HEATMAP", ""}
+    processes : int
+    run_time : float
+    rows : mapping of (file, write) to Row
+        By the file's number; empty without DXT.
+    calls : mapping of int to Calls
+    wall : mapping of bool to float
+        Seconds in which any rank is in a call that reads (False) or writes (True): of HEATMAP, of the bins of time with
+        bytes.
+    both : the same of both directions.
+    resolution : seconds by which these can be too long.
+    line : array (3, bands, bins)
+        Of reads and writes: seconds in requests (DXT), or bytes (HEATMAP); of metadata calls: seconds, spread evenly
+        over the time in which a file is open.
+    bands : bands of ranks in it.
+    heat : mapping of bool to array
+        Bytes by rank, of HEATMAP; empty without it.
+    in_turn : mapping of bool to tuple
+        Of HEATMAP: how many ranks move bytes in a bin that has any, on average, and the number of these bins.
+    durations : mapping of bool to array (sizes, windows, durations)
+    partial : DXT ran out of memory, or is damaged.
+    """
+
+    source: str
+    processes: int
+    run_time: float
+    rows: dict[tuple[int, bool], Row] = dataclasses.field(default_factory=dict)
+    calls: dict[int, Calls] = dataclasses.field(default_factory=dict)
+    wall: dict[bool, float] = dataclasses.field(default_factory=dict)
+    both: float = 0.0
+    resolution: float = 0.0
+    line: Line = dataclasses.field(default_factory=lambda: np.zeros((3, 1, BINS)))
+    bands: int = 1
+    heat: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
+    in_turn: dict[bool, tuple[float, int]] = dataclasses.field(default_factory=dict)
+    durations: dict[bool, Whole] = dataclasses.field(default_factory=dict)
+    partial: bool = False
+
+    def renamed(self, numbers: Mapping[int, int]) -> Activity:
+        """Return the same with other numbers of files."""
+        rows = {(numbers.get(file, file), write): row for (file, write), row in self.rows.items()}
+        calls = {numbers.get(file, file): one for file, one in self.calls.items()}
+        return dataclasses.replace(self, rows=rows, calls=calls)

@@ -1,0 +1,180 @@
+"""GPFS: how full disks are (mmdf), in which state (mmlsdisk), and what a job's row says of both."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pytest
+
+from mpiio_ext.analytics import sources
+from mpiio_ext.analytics.jobs.asked import ask
+from mpiio_ext.analytics.site import load_site
+from mpiio_ext.analytics.sources import Records, SourceError
+from mpiio_ext.analytics.tools.health import disk_states, fullness
+from mpiio_ext.analytics.tools.moments import Period
+from mpiio_ext.analytics.tools.system import System
+from support import source_texts as texts
+
+
+def read(folder: pathlib.Path, text: str, source: str | None = None) -> Records:
+    path = folder / "input"
+    path.write_text(text)
+    return sources.read(path, source)
+
+
+def said(records: Records) -> list[str]:
+    return [str(problem).replace(records.path, "input") for problem in records.problems]
+
+
+def disks_of(records: Records, *names: str) -> list[tuple[Any, ...]]:
+    (table,) = (records.tables[name] for name in ("disks", "disk_states") if name in records.tables)
+    return [tuple(row[name] for name in names) for row in table.to_pylist()]
+
+
+# ---- mmdf ------------------------------------------------------------------------------------------------------------
+
+
+def test_mmdf_as_text_and_coded(tmp_path: pathlib.Path) -> None:
+    records = read(tmp_path, texts.MMDF)
+    names = ("time", "disk", "pool", "failure_group", "metadata", "data", "size", "free_blocks")
+    assert disks_of(records, *names)[:3] == [
+        (1489998203.0, "meta1", "system", 101, True, False, 2097152, 966656),
+        (1489998203.0, "data1", "data", -1, False, True, 4194304, 1048576),
+        (1489998203.0, "data2", "data", 103, False, True, 4194304, 3145728)]  # fmt: skip
+    assert records.header == {"snapshots": 2}
+    totals = [(row["of"], row["pool"], row["size"]) for row in records.tables["totals"].to_pylist()[:5]]
+    assert totals == [("pool", "system", 2097152), ("pool", "data", 8388608), ("data", None, 8388608),
+                      ("metadata", None, 2097152), ("total", None, 10485760)]  # fmt: skip
+    coded = read(tmp_path, texts.MMDF_Y)
+    assert disks_of(coded, "disk", "pool", "free_fragments_percent", "allocatable") == [
+        ("P_META", "system", 1, None), ("P_DATA", "da:ta", 0, None)]  # fmt: skip
+    (inodes,) = coded.tables["inodes"].to_pylist()
+    assert (inodes["used"], inodes["maximum"], inodes["time"]) == (430741822, 1332164000, None)
+
+
+def test_mmdf_in_other_units_and_of_disks_without_new_blocks(tmp_path: pathlib.Path) -> None:
+    text = texts.MMDF.split("BEGIN")[1].partition("\n")[2].replace("in KB", "in GB", 1)
+    text = text.replace("4194304       -1", "    221       -1").replace("1048576 ( 25%)", "    221 ( 25%)")
+    gb = read(tmp_path, text)
+    assert disks_of(gb, "disk", "size", "free_blocks")[1] == ("data1", 221 << 20, 221 << 20)
+    assert gb.status == "whole", "larger units are rounded and do not add up"
+    star = read(tmp_path, texts.MMDF.replace("1048576 ( 25%)          1888 ( 0%)", "0 (  0%)   0 ( 0%)  *", 1))
+    assert disks_of(star, "disk", "free_blocks", "allocatable")[1] == ("data1", 0, False)
+    assert star.status == "whole"
+
+
+@pytest.mark.parametrize(("old", "new", "problem", "rows"), [
+    ("1048576 ( 25%)", "1048577 ( 25%)",
+     "input:14: free_blocks of pool data is 4194304, and its disks add up to 4194305: a line is damaged or missing",
+     6),
+    ("1048576 ( 25%)", "10x8576 ( 25%)", "input:11: neither heading, disk, total nor inodes: "
+     "'data1                 4194304       -1 No       Yes         '", 5),
+    ("1048576 ( 25%)", "4194304 (100%)", "input:11: disk data1 has more free than its size", 5),
+    ("data2 ", "data1 ", "input:12: disk data1 a second time in a snapshot", 5),
+    (" No       Yes         1048576", " Yo       Yes         1048576", "input:11: 'Yo' is neither Yes nor No", 5),
+    ("(total) ", "(fatal) ", "input:20: neither heading, disk, total nor inodes: "
+     "'(fatal)              10485760                               '", 6),
+    ("BEGIN 1489999103", "BEGIN 99999999999",
+     "input:28: 'BEGIN 99999999999' begins a snapshot, and its time is none", 6),
+])  # fmt: skip
+def test_mmdf_that_is_damaged(tmp_path: pathlib.Path, old: str, new: str, problem: str, rows: int) -> None:
+    assert old in texts.MMDF
+    records = read(tmp_path, texts.MMDF.replace(old, new, 1))
+    assert said(records)[0] == problem
+    assert len(disks_of(records)) == rows
+
+
+@pytest.mark.parametrize(("old", "new", "problem"), [
+    ("41:5005384:1::", "41", "input:5: 11 fields, and 14 are named"),
+    (":41:5005384", ":141:5005384", "input:5: a share of more than 100 %"),
+    ("mmdf:inode:0:1:::430741822:484301506:915043328:1332164000:\n", "",
+     "input: cut: the snapshot that begins here has not all numbers of inodes"),
+    ("mmdf:fsTotal:HEADER", "mmdf:fsTotals:HEADER", "input:8: no line mmdf:fsTotal:HEADER above it names its fields"),
+])  # fmt: skip
+def test_coded_lines_that_are_damaged(tmp_path: pathlib.Path, old: str, new: str, problem: str) -> None:
+    assert old in texts.MMDF_Y
+    assert said(read(tmp_path, texts.MMDF_Y.replace(old, new, 1)))[0] == problem
+
+
+@pytest.mark.parametrize(("source", "message"), [
+    ("mmdf", "no output of mmdf: neither a line 'name in KB group …' nor mmdf:nsd:HEADER"),
+    ("mmlsdisk", "no output of mmlsdisk: neither a line 'name type size group …' nor mmlsdisk::HEADER"),
+])  # fmt: skip
+def test_what_is_none_is_refused(tmp_path: pathlib.Path, source: str, message: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        read(tmp_path, texts.LFS_DF, source)
+    assert caught.value.what == message
+
+
+# ---- mmlsdisk --------------------------------------------------------------------------------------------------------
+
+
+def test_mmlsdisk_in_its_forms(tmp_path: pathlib.Path) -> None:
+    names = ("time", "disk", "status", "availability", "pool", "disk_id", "size")
+    assert disks_of(read(tmp_path, texts.MMLSDISK), *names)[3:] == [
+        (1489999103.0, "meta1", "ready", "up", "system", None, None),
+        (1489999103.0, "data1", "being emptied", "up", "data", None, None),
+        (1489999103.0, "data2", "ready", "down", "data", None, None)]  # fmt: skip
+    assert disks_of(read(tmp_path, texts.MMLSDISK_L), *names, "remarks") == [
+        (None, "meta1", "ready", "up", "system", 1, None, "desc"),
+        (None, "data1", "suspended", "recovering", "data", 2, None, None)]  # fmt: skip
+    assert disks_of(read(tmp_path, texts.MMLSDISK_Y), *names)[1] == (
+        None, "RG003VS004", "to be emptied", "up", "data", 3, 2227566542848)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "old", "new", "problem"), [
+    ("MMLSDISK", "ready         down ", "ready         dawn ",
+     "input:14: neither heading nor disk: 'data2        nsd         512         103 No       Yes   read'"),
+    ("MMLSDISK", "data2 ", "data1 ", "input:7: disk data1 a second time in a snapshot, or without a name"),
+    ("MMLSDISK", "BEGIN 1489999103", "BEGIN x", "input:8: 'BEGIN x' begins a snapshot, and its time is none"),
+    ("MMLSDISK_L", "suspended     recovering         2 data", "suspended     recovering",
+     "input:5: 0 values behind the availability, and the heading names 3"),
+    ("MMLSDISK_L", "Number of quorum disks: 3\nRead quorum value:      2\nWrite quorum value:     2\n", "",
+     "input:2: cut: the list of -L that begins here has no lines about the quorum"),
+    ("MMLSDISK_Y", ":ready:up:", ":ready:bar:", "input:2: a disk that is 'ready' and 'bar'"),
+    ("MMLSDISK_Y", ":512:1:yes:yes", ":5-2:1:yes:yes", "input:2: '5-2' is no count"),
+])  # fmt: skip
+def test_mmlsdisk_that_is_damaged(tmp_path: pathlib.Path, text: str, old: str, new: str, problem: str) -> None:
+    whole = getattr(texts, text)
+    assert old in whole
+    assert said(read(tmp_path, whole.replace(old, new, 1)))[0] == problem
+
+
+# ---- what a job's row says -------------------------------------------------------------------------------------------
+
+
+def test_disks_are_targets_and_their_states_are_those_before_a_moment(tmp_path: pathlib.Path) -> None:
+    full, states = read(tmp_path, texts.MMDF), read(tmp_path, texts.MMLSDISK)
+    found, notes = fullness([full], 1489999000.0)
+    assert found is not None and not notes
+    assert [target.name for target in found.targets] == ["data1", "data2"], "disks without data are no targets"
+    assert (found.most.used_kib, found.most.index, found.least.name) == (4194304 - 1048576 - 1888, None, "data2")
+    assert found.percent == pytest.approx(100 * (1 - (4194304 + 2 * 1888) / 8388608))
+    before, _ = disk_states([states], 1489999000.0)
+    assert before is not None and (before.disks, before.words, before.lead_s) == (3, {}, 797.0)
+    later, _ = disk_states([states], 1489999104.0)
+    assert later is not None and (later.down, later.not_ready) == (("data2",), ("data1",))
+    assert later.words == {"data1": "being emptied, up", "data2": "ready, down"}
+    assert disk_states([full], 1489999104.0) == (None, [])
+    assert "the first sample of states of disks" in disk_states([states], 1.0)[1][0]
+
+
+def test_a_row_has_fullness_and_failed_disks_of_the_file_system_that_the_site_says(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "mmdf.txt").write_text(texts.MMDF)
+    (tmp_path / "mmlsdisk.txt").write_text(texts.MMLSDISK)
+    site = load_site({"file_systems": {name: {"kind": "gpfs", "mounts": [f"/{name}"]} for name in ("fs1", "fs2")},
+                      "files": [{"source": source, "file_system": "fs1", "path": f"{source}.txt"}
+                                for source in ("mmdf", "mmlsdisk")]}, tmp_path)  # fmt: skip
+    system = System(site)
+    answer = ask(system, system.file_system(["/fs1"]), Period(1489999104.0, 1489999200.0), "begin", None)
+    row = answer.columns
+    assert (row["fshealth_ost_count"], row["fshealth_ost_most_full_name"]) == (2, "data1")
+    assert [row[f"fshealth_disk_{name}count"] for name in ("", "down_", "not_ready_")] == [3, 1, 1]
+    assert row["fshealth_disk_faults"] == "data1 (being emptied, up), data2 (ready, down)"
+    assert {"mmdf", "mmlsdisk"} <= set(answer.sources)
+    other = ask(system, system.file_system(["/fs2"]), Period(1489999104.0, 1489999200.0), "begin", None)
+    assert not {"fshealth_ost_count", "fshealth_disk_count"} & other.columns.keys()
+    given = System(None, [tmp_path / "mmdf.txt", tmp_path / "mmlsdisk.txt"])
+    chosen, _ = given.disk_states(given.named("anything"), 1489999104.0)
+    assert chosen is not None and chosen.disks == 3, "somebody chose the file system by its name"

@@ -1,0 +1,48 @@
+"""Which worker of pytest-xdist takes a test, and in which order: file by file, the longest files first.
+
+A long file that starts last keeps one worker busy while the others have nothing left to do. Without an order of its own
+pytest-xdist starts the files with the most tests, which are not those that take longest.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+#: Files that take more than half a minute, longest first: the table at the end of `.ci/run`'s log. The first stands for
+#: its group.
+LONGEST = (
+    "analytics/test_query_operators.py", "mpi/test_mpi4py_io.py", "mpi/test_pioneer_replay.py",
+    "mpi/test_bench_runs.py", "differential/test_differential.py", "mpi/test_advise.py", "unit/test_server_c.py",
+    "mpi/test_bench_suites.py", "mpi/test_hint_ranges.py", "unit/test_network_c.py", "unit/test_programs_c.py",
+    "mpi/test_delegates_life.py", "mpi/test_bench_kernels.py", "mpi/test_pioneer_parts.py",
+    "mpi/test_bench_explore.py", "unit/test_partition_methods.py", "mpi/test_delegates_files.py",
+    "mpi/test_pioneer_loop.py", "mpi/test_long_lives.py", "mpi/test_delegates_hosts.py", "mpi/test_pioneer_refused.py",
+    "mpi/test_pioneer_all.py", "mpi/test_cluster.py", "mpi/test_containers.py", "mpi/test_doctor.py",
+    "mpi/test_arbiter_live.py", "mpi/test_delegates_status.py", "mpi/test_tune.py", "mpi/test_file_formats.py",
+    "mpi/test_delegates_random.py", "analytics/test_summarize_job.py", "mpi/test_delegates_crash.py",
+    "unit/test_build.py", "mpi/test_pioneer_bench.py", "mpi/test_shared_memory.py", "mpi/test_delegates_scheduled.py",
+    "mpi/test_library_suites.py", "unit/test_cache_c.py", "mpi/test_bench_arbitration.py",
+    "mpi/test_docs_commands.py", "mpi/test_arbiter_deaths.py", "model/test_model.py", "mpi/test_pioneer_killed.py",
+    "mpi/test_killed_ranks.py", "mpi/test_delegates_waiting.py", "mpi/test_strangers.py",
+    "mpi/test_trace_endings.py", "mpi/test_notebook.py",
+)  # fmt: skip
+_PLACES = {f"tests/{name}": place for place, name in enumerate(LONGEST)}
+
+
+def place(item: pytest.Item) -> int:
+    """Return where the file of a test stands in the order; files that are not listed keep theirs, after the others."""
+    return _PLACES.get(item.location[0], len(_PLACES))
+
+
+def group(item: pytest.Item, *, apart: bool) -> str:
+    """Return the name of the tests that one worker takes together.
+
+    Modules that run queries on each engine (`analytics_query.engine`) are one group, so that Spark, whose start takes
+    longer than most of these tests, starts once. Where workers have no /dev/shm of their own (`apart` is false), one
+    makes all launches: tests look at what is left there.
+    """
+    if "mpi" in item.keywords and not apart:
+        return "mpi"
+    if "analytics_query" in vars(getattr(item, "module", object)):
+        return "engines"
+    return item.location[0]
