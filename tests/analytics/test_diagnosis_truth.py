@@ -235,3 +235,12 @@ def test_seeks_of_the_c_library() -> None:
     job = {**JOB, "processes": 4, "run_time": 12.0}
     assert causes(diagnose(job, [row]))[0] == ("small_requests", "high")
     assert ("small_requests", "high") not in causes(diagnose(job, [{**row, "reads": 40}]))
+
+
+def test_one_rank_reads_what_all_have_written() -> None:
+    """The log has the bytes of a rank both ways: that each has written its part does not say that each reads."""
+    row = file(0, 10, "read", processes=2, ranks=2, bytes_read=1 << 30, bytes_written=64 << 20, read_time=9.0,
+               slowest_rank=0, slowest_rank_bytes=(1 << 30) + (32 << 20), fastest_rank_bytes=32 << 20,
+               slowest_rank_time=9.5, mpiio_coll_reads=None, mpiio_indep_reads=None)  # fmt: skip
+    found = diagnose({**JOB, "processes": 2, "run_time": 12.0}, [row], "read")
+    assert causes(found)[0] == ("root_reads", "high")
