@@ -94,8 +94,7 @@ class Log:
             The log could not be written.
         """
         try:
-            if self.writes:
-                _check(self.target)
+            _check(self.target)
             _make(self.folder)
         except MpiioExtError:
             if let_rank_0_speak(os.environ):
@@ -217,6 +216,7 @@ def _settle(folder: Path, others_s: float) -> None:
 
     here, until = os.uname().nodename, time.monotonic() + others_s
     while True:
+        began_s = time.monotonic()
         heads = own.heads([folder])
         there = {head.rank for head in heads if head.rank >= 0}
         open_here = [head for head in heads if head.running and head.host == here and _lives(head.pid)]
@@ -226,4 +226,4 @@ def _settle(folder: Path, others_s: float) -> None:
             return
         if open_here:
             until = time.monotonic() + others_s
-        time.sleep(_LOOK_S)
+        time.sleep(max(_LOOK_S, time.monotonic() - began_s))  # thousands of ranks

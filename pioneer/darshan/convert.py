@@ -28,7 +28,7 @@ from mpiio_ext.pioneer.darshan.calls import Module
 from mpiio_ext.pioneer.darshan.log import Job, write
 from mpiio_ext.pioneer.darshan.names import record_id
 from mpiio_ext.pioneer.darshan.records import Layout, Records
-from mpiio_ext.pioneer.darshan.shared import packed
+from mpiio_ext.pioneer.darshan.shared import packed, record_type
 from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.table import Loss
@@ -45,7 +45,7 @@ class Written:
     Attributes
     ----------
     processes : of the job.
-    records : of all modules, without heat maps and DXT.
+    records : in the log, of files and modules; without heat maps and DXT.
     lacks : what the log lacks, one line each.
     """
 
@@ -169,7 +169,7 @@ def _modules(run: _Run, layouts: Sequence[Layout], processes: int) -> tuple[dict
         ranks: dict[int, Records] = {rank: one.modules[layout.module].records for rank, one in run.ranks.items()}
         regions[layout.module], found = packed(layout, ranks, processes, left_out)
         names |= found
-        total += sum(len(records.names) for records in ranks.values())
+        total += len(regions[layout.module]) // record_type(layout).itemsize
         trace = f"DXT_{_HEATS[layout.module]}"
         regions[trace] = b""
         for rank, one in sorted(run.ranks.items()):
