@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from mpiio_ext.analytics.factors.catalogue import factors
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.sweep.intervals import sweep
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.tools.health import DiskStates
 
 #: Files and OSTs that a finding names at most.
 MOST_NAMES = 5
@@ -36,17 +39,18 @@ class Case:
     osts : OSTs that are known to exist.
     activity : what DXT and HEATMAP of the log tell.
     own_share : the job's bytes over those that its OSTs moved meanwhile.
+    disks : states of the file system's disks when the job began.
     """
 
     def __init__(
         self, files: Files, limits: Limits, anonymous: bool = False, osts: int | None = None,
-        activity: Activity | None = None, own_share: float | None = None,
+        activity: Activity | None = None, own_share: float | None = None, disks: DiskStates | None = None,
     ) -> None:  # fmt: skip
         self.files = files
         self.limits = limits
         self.anonymous = anonymous
         self.osts = osts
-        self.activity, self.own_share = activity, own_share
+        self.activity, self.own_share, self.disks = activity, own_share, disks
         self.write = files.direction == "write"
         self.swept = float(np.nan_to_num(files.critical_time[0]))
         self.of_time, self.exclusive = self._in_io()

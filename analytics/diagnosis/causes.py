@@ -17,6 +17,7 @@ import numpy as np
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers, syncs
+from mpiio_ext.analytics.diagnosis.causes_storage import storage_fault
 from mpiio_ext.analytics.diagnosis.causes_time import (
     load_by_others,
     slow_stripe,
@@ -436,6 +437,7 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     syncs,
     slowed_down,
     load_by_others,
+    storage_fault,
     unaligned,
 )
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.diagnosis import Finding
     from mpiio_ext.analytics.diagnosis.activity import Activity
+    from mpiio_ext.analytics.tools.health import DiskStates
 
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 #: Share of the critical time from which a finding is shown as a warning.
@@ -21,6 +22,7 @@ _WARNING = 0.2
 def diagnoses(
     tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None,
     activity: Activity | None = None, own_share: Mapping[str, float | None] | None = None,
+    disks: DiskStates | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Return the diagnosis of a job in each direction that has I/O time, the most important first.
 
@@ -32,7 +34,7 @@ def diagnoses(
     found: list[tuple[tuple[bool, bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:
         one = diagnose(tables["darshan_job"], tables["darshan_file"], direction, anonymous=anonymous, osts=osts,
-                       activity=activity, own_share=(own_share or {}).get(direction))  # fmt: skip
+                       activity=activity, own_share=(own_share or {}).get(direction), disks=disks)  # fmt: skip
         alone = direction == _DIRECTIONS[-1] and not found and bool(one.findings)  # metadata calls of neither direction
         if one.critical_files or alone:
             shown = [_shown(finding, direction) for finding in one.findings]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.diagnosis.activity import Activity
+    from mpiio_ext.analytics.tools.health import DiskStates
 
 _PAST = {"read": "reading", "write": "writing"}
 
@@ -104,13 +105,13 @@ def _caption(chart: Chart) -> str:
 
 def job_page(
     tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None, interactive: bool = False,
-    activity: Activity | None = None,
+    activity: Activity | None = None, disks: DiskStates | None = None,
 ) -> str:  # fmt: skip
     """Return the page of a job: diagnosis, time line, factors, load of the servers; `interactive`: to point at.
 
-    `anonymous`, `osts` and `activity`: see :func:`mpiio_ext.analytics.report.job.document`.
+    `anonymous`, `osts`, `activity` and `disks`: see :func:`mpiio_ext.analytics.report.job.document`.
     """
-    found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity)
+    found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity, disks=disks)
     charts = job.charts(tables, found)
     if activity is not None and (ranks := rank_chart(activity)) is not None:
         charts.append(ranks)
@@ -150,10 +151,10 @@ def _critical_section(found: Mapping[str, Any]) -> Section:
 
 def job_text(
     tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None,
-    activity: Activity | None = None,
+    activity: Activity | None = None, disks: DiskStates | None = None,
 ) -> str:  # fmt: skip
     """Return what is known of a job as text: facts, diagnosis, factors; arguments as of `job_page`."""
-    found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity)
+    found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity, disks=disks)
     lines = [f"job {found['job_id']}", ""]
     every = [*job.facts(tables), *_speed_facts(found)]
     width = max(len(name) for name, _ in every)
