@@ -237,8 +237,8 @@ class Case:
 
     @property
     def minor(self) -> bool:
-        """Whether a rank spends less than a fifth of its time in data calls on those of the direction at hand."""
-        return float(np.nansum(ranks.time_in_calls(self.files))) < 0.2 * self.rank_time[1]
+        """Whether a rank spends less than an eighth of its time in data calls on those of the direction at hand."""
+        return float(np.nansum(ranks.time_in_calls(self.files))) < 0.13 * self.rank_time[1]
 
     @property
     def metadata(self) -> float:
