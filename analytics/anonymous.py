@@ -61,10 +61,8 @@ def anonymous_tables(tables: Mapping[str, pa.Table], areas: Mapping[str, str] | 
 
     Parameters
     ----------
-    tables : mapping of str to pyarrow.Table
-        By name; those of one job, or of a few.
-    areas : mapping of str to str, optional
-        Application (or pattern) -> science area.
+    tables : by name; those of one job, or of a few.
+    areas : application (or pattern) -> science area.
     """
     from mpiio_ext.analytics.analyses.applications import labels
 

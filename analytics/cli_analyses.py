@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import (
-    areas_of,
-    command_options,
-    miner_of,
-    output_options,
-    show,
-    store_options,
-)
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.analytics.cli_output import areas_of, miner_of, output_options, show, store_options
+from mpiio_ext.common.commands import HELP, all_of
 from mpiio_ext.common.options import Bandwidth
 
 if TYPE_CHECKING:
@@ -77,7 +70,7 @@ def _command(name: str, text: str, options: Sequence[Any] = (), *, named: bool =
         _run(name, named=named, **given)
 
     command = store_options(output_options(_ORIGIN(_FIGURE(command))))
-    made = click.command(name, help=text, context_settings=HELP)(command_options(command, options))
+    made = click.command(name, help=text, context_settings=HELP)(all_of(command, options))
     assert isinstance(made, click.Command)
     return made
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import command_options
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.common.commands import all_of
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
@@ -38,7 +38,7 @@ def day(text: str | None) -> datetime.date | None:
 
 def row_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that choose rows: ``--published``, ``--since`` and others."""
-    return command_options(function, [
+    return all_of(function, [
         click.option("--published", is_flag=True,
                      help="The filters of the published year of Edison's summaries (docs/tokio-umami.md)."),
         click.option("--complete", is_flag=True, help="Only rows without a missing column."),

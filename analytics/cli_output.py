@@ -5,14 +5,14 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import json_option
+from mpiio_ext.common.commands import Command, all_of, json_option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,19 +23,10 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _SHOWN_ROWS = 40
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def command_options(function: Command, options: Sequence[Any]) -> Command:
-    """Put options on a command, the first one first in its help."""
-    for option in reversed(options):
-        function = option(function)
-    return function
-
 
 def store_options(function: Command) -> Command:
     """Add ``--setup``, ``--anonymous``, ``--areas``."""
-    return command_options(function, [
+    return all_of(function, [
         click.option("-s", "--setup", type=_PATH, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP",
                      show_default=True, show_envvar=True, help="The set-up of the store."),
         click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day."),
@@ -46,7 +37,7 @@ def store_options(function: Command) -> Command:
 
 def output_options(function: Command) -> Command:
     """Add ``--json``, ``--csv``, ``--parquet``."""
-    return command_options(function, [
+    return all_of(function, [
         json_option(),
         click.option("--csv", type=_PATH, metavar="FILE", help="Write the table as CSV; -: on the terminal."),
         click.option("--parquet", type=_PATH, metavar="FILE", help="Write the table as Parquet."),
@@ -64,7 +55,7 @@ def miner_of(setup: Path) -> IOMiner:
     from mpiio_ext.analytics.miner import IOMiner
 
     if not setup.exists():
-        raise AnalyticsError(f"{setup}: there is no set-up; name one by --setup FILE (docs/analytics.md)")
+        raise AnalyticsError(f"{setup}: there is no such set-up: write it, or name another one (docs/analytics.md)")
     miner = IOMiner(setup)
     context = click.get_current_context(silent=True)
     if context is not None and context.meta.get("mpiio_ext.analytics.verbose") and miner.setup.engine.name == "spark":
@@ -84,13 +75,14 @@ def areas_of(path: Path | None) -> dict[str, str] | None:
     """
     if path is None:
         return None
+    from mpiio_ext.common import documents
+
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        return documents.parse(dict[str, str], documents.read_json(path))
+    except documents.DocumentError as error:
+        raise AnalyticsError(f'{error.of(path)}; areas are a JSON object such as {{"vasp*": "Materials"}}') from error
     except (OSError, ValueError) as error:
         raise AnalyticsError(f"{path}: areas cannot be read: {error}") from error
-    if not isinstance(found, dict) or not all(isinstance(area, str) for area in found.values()):
-        raise AnalyticsError(f'{path}: areas are a JSON object such as {{"vasp*": "Materials"}}')
-    return found
 
 
 # ---- showing ---------------------------------------------------------------------------------------------------------

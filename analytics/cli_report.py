@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpiio_ext.analytics.diagnosis.activity import Activity
+    from mpiio_ext.analytics.tools.health import DiskStates
+    from mpiio_ext.analytics.tools.system import System
 
 
 _PAGE = click.Path(path_type=Path, dir_okay=False)
@@ -86,25 +88,63 @@ def job(
 @click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day.")
 @click.option("--areas", type=_PAGE, metavar="FILE", help="JSON object: application or pattern -> science area.")
 @_INTERACTIVE
+@click.option("--site", type=_PAGE, metavar="FILE", help="Facts of the site: where sources and file systems are.")
+@click.option("--source", "sources", multiple=True, type=_PAGE, metavar="FILE",
+              help="A file of a monitoring source: states of disks (mmlsdisk); may be repeated.")
+@click.option("--file-system", metavar="NAME", help="That the jobs used; default: the one with most of their bytes.")
 def logs(
-    files: tuple[Path, ...], output: Path | None, as_json: bool, anonymous: bool, areas: Path | None, interactive: bool
-) -> None:
+    files: tuple[Path, ...], output: Path | None, as_json: bool, anonymous: bool, areas: Path | None, interactive: bool,
+    site: Path | None, sources: tuple[Path, ...], file_system: str | None,
+) -> None:  # fmt: skip
     """Diagnose Darshan logs at once, without a set-up or a store."""
     if output is not None and len(files) > 1:
         raise click.UsageError("-o makes a page of one log; of many, fill a store (init) and use `report`")
     found = areas_of(areas)
     anonymous = anonymous or found is not None
     converted = _converted(files, anonymous)
+    system = _system(site, sources)
+    disks = {path: _disks(system, tables, file_system, anonymous) for path, tables in converted}
     if as_json and len(files) > 1:  # one document, whatever could be read
-        click.echo(dumps([_document(*_hidden(tables, found, anonymous, path), anonymous)
+        click.echo(dumps([_document(*_hidden(tables, found, anonymous, path), anonymous, disks=disks.get(path))
                           for path, tables in converted]))  # fmt: skip
     else:
         for number, (path, tables) in enumerate(converted, 1):
             if len(files) > 1:
                 click.echo(click.style(f"log {number}" if anonymous else str(path), bold=True))
-            _tell(tables, found, anonymous, output, as_json, interactive, path=path)
+            _tell(tables, found, anonymous, output, as_json, interactive, path=path, disks=disks.get(path))
     if all(_empty(tables) for _, tables in converted):
         raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
+
+
+def _system(site: Path | None, sources: Sequence[Path]) -> System | None:
+    """Return the monitoring sources; None where none are named."""
+    if site is None and not sources:
+        return None
+    from mpiio_ext.analytics.site import load_site
+    from mpiio_ext.analytics.tools.system import System
+
+    return System(load_site(site) if site is not None else None, sources)
+
+
+def _disks(
+    system: System | None, tables: Mapping[str, pa.Table], name: str | None, anonymous: bool
+) -> DiskStates | None:
+    """Return the states of the disks of a job's file system when it began; why they are not known stderr says."""
+    if system is None:
+        return None
+    (job,) = tables["darshan_job"].select(["start_time", "log_file"]).to_pylist()
+    moved = tables["darshan_file"].select(["mount", "bytes_read", "bytes_written"]).group_by("mount")
+    sums = moved.aggregate([("bytes_read", "sum"), ("bytes_written", "sum")]).to_pylist()
+    sums.sort(key=lambda row: -(row["bytes_read_sum"] or 0) - (row["bytes_written_sum"] or 0))
+    mounts = [row["mount"] for row in sums if row["mount"]]
+    chosen = system.named(name) if name is not None else system.file_system(mounts)
+    if job["start_time"] is None:
+        return None
+    disks, notes = system.disk_states(chosen, job["start_time"])
+    for note in notes:
+        told = f"{note.source} {note.status}" if anonymous else f"{job['log_file']}: {note}"
+        click.echo(f"mpiio-ext: {told}", err=True)
+    return disks
 
 
 def _empty(tables: Mapping[str, pa.Table]) -> bool:
@@ -143,7 +183,7 @@ def _hidden(
     tables: Mapping[str, pa.Table], areas: Mapping[str, str] | None, anonymous: bool, path: Path | None = None
 ) -> tuple[Mapping[str, pa.Table], Activity | None]:
     """Return the tables, and what DXT and HEATMAP of the log at `path` tell; without names where that was asked for."""
-    from mpiio_ext.analytics.diagnosis.activity import activity_of
+    from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 
     activity = None if path is None else activity_of(path, tables)
     if areas is None and not anonymous:
@@ -156,12 +196,13 @@ def _hidden(
 
 
 def _document(
-    tables: Mapping[str, pa.Table], activity: Activity | None, anonymous: bool, osts: int | None = None
-) -> dict[str, Any]:
+    tables: Mapping[str, pa.Table], activity: Activity | None, anonymous: bool, osts: int | None = None,
+    disks: DiskStates | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Return what is known of a job as JSON can hold it."""
     from mpiio_ext.analytics.report.job import document
 
-    found = document(tables, anonymous=anonymous, osts=osts, activity=activity)
+    found = document(tables, anonymous=anonymous, osts=osts, activity=activity, disks=disks)
     found["diagnosis"] = [one["document"] for one in found["diagnosis"]]
     return found
 
@@ -175,6 +216,7 @@ def _tell(
     interactive: bool,
     osts: int | None = None,
     path: Path | None = None,
+    disks: DiskStates | None = None,
 ) -> None:
     """Tell what is known of a job, and of its log at `path`: on a page, as JSON, or on the terminal."""  # fmt: skip
     from mpiio_ext.analytics.report.output import job_page, job_text
@@ -182,8 +224,8 @@ def _tell(
     hide = anonymous or areas is not None
     tables, seen = _hidden(tables, areas, anonymous, path)
     if output is not None:
-        save(output, job_page(tables, anonymous=hide, osts=osts, interactive=interactive, activity=seen))
+        save(output, job_page(tables, anonymous=hide, osts=osts, interactive=interactive, activity=seen, disks=disks))
     if as_json:
-        click.echo(dumps(_document(tables, seen, hide, osts)))
+        click.echo(dumps(_document(tables, seen, hide, osts, disks)))
     elif output is None:
-        click.echo(job_text(tables, anonymous=hide, osts=osts, activity=seen))
+        click.echo(job_text(tables, anonymous=hide, osts=osts, activity=seen, disks=disks))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import Command, command_options, dumps, output_options, save, show_table
-from mpiio_ext.common.commands import HELP, output_option
+from mpiio_ext.analytics.cli_output import dumps, output_options, save, show_table
+from mpiio_ext.common.commands import HELP, Command, all_of, output_option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,7 @@ def connector() -> None:
 
 
 def _reading_options(function: Command) -> Command:
-    return command_options(function, [
+    return all_of(function, [
         click.option("--source", metavar="NAME", help="Its connector, see `list`.  [default: recognised]"),
         click.option("--time-zone", metavar="ZONE",
                      help="Of times without zone, e.g. America/Los_Angeles.  [default: UTC, with a warning]"),

@@ -24,8 +24,7 @@ class Unit:
 
     Attributes
     ----------
-    bytes, seconds : int
-        Exponents.
+    bytes, seconds : exponents.
     kind : str
         ``instant``: a time since 1970; ``plain``: a number of a text, which suits everything; ``unknown``.
     """

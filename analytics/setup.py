@@ -214,8 +214,7 @@ class Setup:
 
     Attributes
     ----------
-    site : Site
-        What is known of the machine; :meth:`stripe_default` knows the mount points that it does not name.
+    site : what is known of the machine; :meth:`stripe_default` knows the mount points that it does not name.
     """
 
     __pydantic_config__ = CLOSED
@@ -247,10 +246,6 @@ class Setup:
         """LMT's name of a file system -> its mount point."""
         return self.site.lmt_mounts
 
-    def stripe_default(self, mount: str) -> StripeDefault:
-        """Return the default stripe settings of a mount point."""
-        return self.mounts.get(mount, StripeDefault())
-
     def options(self) -> dict[str, Any]:
         """Return what changes the rows that connectors make: a store is filled with one value of each."""
         return {"time_zone": self.time_zone, "period": self.period}
@@ -261,10 +256,8 @@ def load_setup(source: str | os.PathLike[str] | Mapping[str, Any], folder: str |
 
     Parameters
     ----------
-    source : path or mapping
-        The file, or what it would contain.
-    folder : path
-        What relative paths of a mapping are relative to; of a file it is its own folder.
+    source : the file, or what it would contain.
+    folder : what relative paths of a mapping are relative to; of a file it is its own folder.
 
     Raises
     ------

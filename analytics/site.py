@@ -165,12 +165,9 @@ class StripeDefault:
 
     Attributes
     ----------
-    stripe_size : int
-        In bytes.
-    stripe_count : int
-        -1 is all OSTs: files are not told apart by their count then.
-    stripe_offset : int or None
-        First OST, of the paper's system -1 (any); None: files are not told apart by it.
+    stripe_size : in bytes
+    stripe_count : -1 is all OSTs: files are not told apart by their count then
+    stripe_offset : first OST, of the paper's system -1 (any); None: files are not told apart by it
     """
 
     __pydantic_config__ = CLOSED
@@ -186,10 +183,8 @@ class Clock:
 
     Attributes
     ----------
-    time_zone : str
-        Of stamps without zone.
-    offset_s : float
-        How far it is ahead of UTC [s].
+    time_zone : of stamps without zone
+    offset_s : how far it is ahead of UTC, seconds
     """
 
     __pydantic_config__ = CLOSED
@@ -257,15 +252,12 @@ class Site:
 
     Attributes
     ----------
-    time_zone : str
-        Of times without zone.
-    mounts : mapping of str to StripeDefault
-        Default stripe settings, by mount point.
-    lmt_mounts : mapping of str to str
-        LMT's name of a file system -> its mount point.
-    file_systems : mapping of str to FileSystem
-    clocks : mapping of str to Clock
-    files : tuple of SourceFiles
+    time_zone : of times without zone
+    mounts : default stripe settings, by mount point
+    lmt_mounts : LMT's name of a file system -> its mount point
+    file_systems : by the name that people use
+    clocks : by the name that files refer to
+    files : those of each source
     """
 
     __pydantic_config__ = CLOSED
@@ -276,7 +268,9 @@ class Site:
     file_systems: Mapping[str, FileSystem] = dataclasses.field(default_factory=dict)
     clocks: Mapping[str, Clock] = dataclasses.field(default_factory=dict)
     files: tuple[SourceFiles, ...] = ()
-    form: Annotated[str, Field(alias="$schema")] = dataclasses.field(default="", repr=False, compare=False)
+    form: Annotated[
+        str, Field(alias="$schema", description="its JSON Schema, for editors")
+    ] = dataclasses.field(default="", repr=False, compare=False)
 
     def clock(self, name: str | None) -> Clock:
         """Return a clock by name; None: one that is right, in the site's time zone.
@@ -329,7 +323,8 @@ class Site:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a site."""
-    return {"title": "Site facts of mpiio_ext.analytics", **documents.form_schema(Site)}
+    found = documents.with_meanings(documents.form_schema(Site), FIELDS)
+    return {**found, "title": "Site facts of mpiio_ext.analytics"}
 
 
 def parse_site(document: Any, folder: Path) -> Site:

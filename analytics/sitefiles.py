@@ -33,14 +33,10 @@ class Found:
     Attributes
     ----------
     path : Path
-    source : str or None
-        Connector that reads it; None: to be recognised.
-    time_zone : str
-        Of its stamps without zone; empty: not known.
-    file_system, host : str or None
-        Whose it is.
-    clock : str or None
-        Name of the clock that its stamps are of (:meth:`~mpiio_ext.analytics.site.Site.correct`).
+    source : connector that reads it; None: to be recognised.
+    time_zone : of its stamps without zone; empty: not known.
+    file_system, host : whose it is.
+    clock : name of the clock that its stamps are of (:meth:`~mpiio_ext.analytics.site.Site.correct`).
     stamps : {"begin", "end", ""}
         Whether a stamp begins or ends its interval, of sources that do not say it; empty: the site does not, either.
     metrics : tuple of (str, tuple of str)
@@ -110,14 +106,10 @@ def find_files(
     Parameters
     ----------
     site : Site
-    source : str
-        Name of a connector.
-    start, end : float
-        The half-open range, seconds since 1970 UTC.
-    file_system : str, optional
-        Only files of this one, and those of the whole machine.
-    host : str, optional
-        Only files of this one, and those of several.
+    source : name of a connector.
+    start, end : the half-open range, seconds since 1970 UTC.
+    file_system : only files of this one, and those of the whole machine.
+    host : only files of this one, and those of several.
 
     Raises
     ------

@@ -93,8 +93,7 @@ def from_pytokio(document: object, time_zone: str = "UTC") -> tuple[dict[str, An
     ----------
     document : mapping
         pytokio's site.json.
-    time_zone : str
-        Of the machine; pytokio takes that of the process.
+    time_zone : of the machine; pytokio takes that of the process.
 
     Returns
     -------

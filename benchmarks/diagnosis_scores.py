@@ -15,7 +15,7 @@ from typing import Any
 
 from diagnosis_truth import KINDS, Kind
 
-from mpiio_ext.analytics.diagnosis.activity import activity_of
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report.findings import diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
 
@@ -41,13 +41,13 @@ def judged(row: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
 
 
 def by_cause(rows: list[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
-    """Return for each cause: logs that have it, logs of which it is said, logs of which it is rightly said."""
+    """Return for each cause: logs whose largest one it is; logs of which it is said, rightly said, said as that."""
     tally: collections.Counter[tuple[str, str]] = collections.Counter()
     for row in rows:
         kind = truth(row)
         names = dict.fromkeys(kind.instead, kind.first)  # another name of the same
         said = {names.get(cause, cause) for cause in row["high"]}
-        must = set() if "" in kind.instead or kind.possible else set(kind.causes)
+        must = set() if "" in kind.instead or kind.possible or not kind.causes else {kind.first}
         tally.update([("true", cause) for cause in must] + [("said", cause) for cause in said])
         tally.update(("right", cause) for cause in said & set(kind.causes))
         tally.update(("found", cause) for cause in said & must)
@@ -83,6 +83,29 @@ def tables(rows: list[dict[str, Any]]) -> list[str]:
     return out
 
 
+def seen(row: dict[str, Any], folder: pathlib.Path) -> tuple[int, int]:
+    """Return the requests of POSIX and the calls of MPI-IO that Darshan has counted in a log."""
+    files = convert([row["log"]], str(folder)).tables["darshan_file"].to_pylist()
+    found = collections.Counter(
+        {name: sum(file[name] or 0 for file in files) for name in files[0] if "_size_" in name or "mpiio_" in name}
+    )
+    calls = {name for name in found if name.startswith("mpiio_")}
+    return sum(found[name] for name in found.keys() - calls), sum(found[name] for name in calls if "bytes" not in name)
+
+
+def beside_the_library(rows: list[dict[str, Any]], folder: pathlib.Path) -> list[str]:
+    """Return a table of what Darshan counts of each program as it is, with the library in front and behind it."""
+    order = ("plain", "front", "behind")
+    out = ["", "| program | POSIX requests: as it is, front, behind | MPI-IO calls | said |", "|---|---|---|---|"]
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        here = {row["variant"]: row for row in rows if row["kind"] == kind}
+        counted = [seen(here[variant], folder) for variant in order]
+        said = ", ".join(f"`{here[variant]['first']}`" if here[variant]["first"] else "no cause" for variant in order)
+        requests, calls = (", ".join(f"{number:,}" for number in column) for column in zip(*counted, strict=True))
+        out.append(f"| `{kind}` | {requests} | {calls} | {said} |")
+    return out
+
+
 def report(folder: pathlib.Path, results: pathlib.Path | None = None, drishti: str | None = None) -> None:
     """Print the logs whose first sentence is wrong, and the tables; write both to `results`."""
     rows = [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
@@ -91,6 +114,8 @@ def report(folder: pathlib.Path, results: pathlib.Path | None = None, drishti: s
         if not row["right"] or row["wrong"]:
             print(f"{row['log']}: said {row['high'] or 'nothing'}: {' | '.join(row['sentences'])}")
     print("\n".join(tables([row for row in rows if row["variant"] not in ("front", "behind")])))
+    if any(row["variant"] == "front" for row in rows):
+        print("\n".join(beside_the_library(rows, folder)))
     if drishti:
         import diagnosis_drishti
 

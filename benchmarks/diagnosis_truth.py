@@ -28,7 +28,7 @@ class Kind:
     ----------
     group : str
         ``known``: the rules were made with it; ``held``: written after them; ``later``: written after they had been
-        mended with those; ``mixture``: of known ones.
+        mended with those, and ``last``, with which nothing was mended; ``mixture``: of known ones.
     causes : mapping of str to float
         Cause -> its share of the I/O time, largest first; empty: nothing may be said with high confidence.
     instead : tuple of str
@@ -84,7 +84,7 @@ _SINGLE = {
     "well_behaved": _kind("known", "", "mpiio large"),
     "little_io": _kind("known", "", "mpiio"),
     "strided_posix": _kind("held", "small_requests"),
-    "reader_broadcast": _kind("held", "root_reads", "large"),
+    "reader_broadcast": _kind("held", "root_reads", "large possible"),  # the broadcast takes most of the time
     "open_per_record": _kind("held", "metadata"),
     "sync_per_write": _kind("held", "syncs", "large"),
     "stat_storm": _kind("held", "metadata", "", "shared_opens", ""),  # newer C libraries hide stat from Darshan
@@ -124,6 +124,14 @@ _SINGLE |= {
     "sieved_records": _kind("later", "read_modify_write", "mpiio"),
     "long_run": _kind("later", "", "large"),
     "own_copies": _kind("later", "", "large", "redundant_reads"),
+    "middle_reader": _kind("last", "root_reads", "large"),
+    "walk_files": _kind("last", "metadata"),
+    "seek_mpi": _kind("last", "small_requests", "mpiio"),
+    "uneven_collective": _kind("last", "", "mpiio large"),
+    "large_random": _kind("last", "", "large"),
+    "sync_once": _kind("last", "", "large"),
+    "records_apart": _kind("last", "small_requests"),
+    "one_writer_and_headers": _kind("last", "root_writes", "large"),
 }
 _MIXED = (
     ("one_writer", "metadata_storm"),

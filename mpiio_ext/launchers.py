@@ -71,6 +71,12 @@ def launched_rank(environment: Mapping[str, str]) -> int:
     return int(next(values, "0"))
 
 
+def job_name(environment: Mapping[str, str]) -> str:
+    """Return what the launcher calls the job that this process is a rank of; "" where it has no name (MPICH)."""
+    names = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE")
+    return " ".join(environment.get(name, "") for name in names).strip()
+
+
 def let_rank_0_speak(environment: Mapping[str, str]) -> bool:
     """Return whether this process is to say what all ranks have found; the others wait, lest a launcher ends it."""
     if launched_rank(environment) == 0:

@@ -88,10 +88,8 @@ def draw_figure(plans: Sequence[Plan], path: Path) -> None:
 
     Parameters
     ----------
-    plans : sequence of Plan
-        At least one; usually the same geometry under several methods.
-    path : Path
-        File to write.
+    plans : at least one; usually the same geometry under several methods.
+    path : file to write.
 
     Raises
     ------

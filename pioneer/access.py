@@ -40,7 +40,7 @@ def parsed(extra: str | None) -> dict[str, Any]:
     """Return the object that the column `extra` of an operation is; an empty one where it is none."""
     try:
         found = json.loads(extra) if extra else {}
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         found = {}
     return found if isinstance(found, dict) else {}
 

@@ -33,10 +33,8 @@ def labels(names: Sequence[str], areas: Mapping[str, str]) -> dict[str, str]:
 
     Parameters
     ----------
-    names : sequence of str
-        Applications, in the order in which they are numbered.
-    areas : mapping of str to str
-        Application -> science area; an application may be a pattern (``vasp*``). The first that matches counts.
+    names : applications, in the order in which they are numbered.
+    areas : application -> science area; an application may be a pattern (``vasp*``). The first that matches counts.
     """
     counts: dict[str, int] = {}
     found = {}
@@ -105,16 +103,11 @@ def applications(
 
     Parameters
     ----------
-    source : Source
-        With the table ``darshan_job``.
-    top : int
-        Applications to name in each direction.
-    anonymous : bool
-        Name science areas instead of applications.
-    areas : mapping of str to str, optional
-        Application (or pattern) -> science area; implies `anonymous`.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    source : with the table ``darshan_job``.
+    top : applications to name in each direction.
+    anonymous : name science areas instead of applications.
+    areas : application (or pattern) -> science area; implies `anonymous`.
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
 
     Returns
     -------

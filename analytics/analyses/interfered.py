@@ -42,18 +42,14 @@ def interfered(
 
     Parameters
     ----------
-    miner : IOMiner
-        With ``darshan_file`` and ``lmt``.
+    miner : with ``darshan_file`` and ``lmt``.
     direction : {"read", "write"}
     jobs : pair of int, optional
         Smallest and largest job ID; None: no bound.
-    file_system : str, optional
-        LMT's name of the file system; needed where LMT has several. Where the set-up says which mount point it is
-        (``lmt_mounts``), only files on that one are looked at.
-    top : int
-        Pairs of file and OST to name.
-    anonymous : bool
-        No IDs and no names.
+    file_system : LMT's name of the file system; needed where LMT has several. Where the set-up says which mount point
+        it is (``lmt_mounts``), only files on that one are looked at.
+    top : pairs of file and OST to name.
+    anonymous : no IDs and no names.
 
     Returns
     -------

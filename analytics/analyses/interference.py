@@ -44,10 +44,8 @@ def interference(files: Tuples, lmt: Tuples, direction: Literal["read", "write"]
 
     Parameters
     ----------
-    files : Tuples
-        Of ``darshan_file``; files without OSTs or without a time of this direction are left out.
-    lmt : Tuples
-        Of one file system.
+    files : of ``darshan_file``; files without OSTs or without a time of this direction are left out.
+    lmt : of one file system.
     direction : {"read", "write"}
 
     Returns

@@ -52,10 +52,8 @@ def striping(source: Source, *, origin: str | None = "darshan") -> Result:
 
     Parameters
     ----------
-    source : Source
-        With the table ``darshan_file``; defaults of mount points are those of its set-up, where it has one.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    source : with the table ``darshan_file``; defaults of mount points are those of its set-up, where it has one.
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
 
     Returns
     -------

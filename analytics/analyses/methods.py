@@ -233,16 +233,11 @@ class Explained:
 
     Attributes
     ----------
-    pattern, interface, operation, phase : str
-        What was run; `phase` is empty where it has none.
-    slower, faster : str
-        The two methods.
-    ratio : float
-        Time of the slower one over that of the faster one.
-    main : str
-        The phase that accounts for most of the difference; empty where no time that both have does.
-    evidence : str
-        What differs, in words; empty where nothing that was counted of both does.
+    pattern, interface, operation, phase : what was run; `phase` is empty where it has none.
+    slower, faster : the two methods.
+    ratio : time of the slower one over that of the faster one.
+    main : the phase that accounts for most of the difference; empty where no time that both have does.
+    evidence : what differs, in words; empty where nothing that was counted of both does.
     """
 
     pattern: str
@@ -351,12 +346,9 @@ def methods(
 
     Parameters
     ----------
-    source : Source
-        With the table ``runs``.
-    slower, faster : str, optional
-        Two methods: why was `slower` slower than `faster`? Both or neither.
-    pattern : str, optional
-        Only this pattern or kernel.
+    source : with the table ``runs``.
+    slower, faster : two methods: why was `slower` slower than `faster`? Both or neither.
+    pattern : only this pattern or kernel.
 
     Returns
     -------

@@ -40,10 +40,8 @@ def read_ratio(source: Source, *, origin: str | None = "darshan") -> Result:
 
     Parameters
     ----------
-    source : Source
-        With the table ``darshan_job``.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    source : with the table ``darshan_job``.
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
 
     Returns
     -------

@@ -20,15 +20,13 @@ class Chart:
 
     Attributes
     ----------
-    kind : {"bars", "ranking", "lines", "parallel", "files", "steps", "umami", "months", "averages", "correlations"}
+    kind : {"bars", "ranking", "lines", "parallel", "files", "steps", "ranks", "umami", "months", "averages",
+            "correlations"}
         Form of the figure; :mod:`mpiio_ext.analytics.report.drawing`, and of the last four
         :mod:`mpiio_ext.analytics.report.panels`, say what `data` holds for each.
-    name : str
-        Name of the figure, for files and references; letters, digits and hyphens.
-    title : str
-        Heading of the figure.
-    data : mapping
-        Numbers, labels and the texts of the axes with their units.
+    name : name of the figure, for files and references; letters, digits and hyphens.
+    title : heading of the figure.
+    data : numbers, labels and the texts of the axes with their units.
     """
 
     kind: str
@@ -43,24 +41,15 @@ class Result:
 
     Attributes
     ----------
-    name : str
-        Name of the analysis, as on the command line.
-    title : str
-        Heading.
-    caption : str
-        What is seen, what was counted and what was left out, in sentences.
-    unit : str
-        Unit of the counted quantity.
-    parameters : mapping
-        The values that the analysis was made with.
-    table : pyarrow.Table
-        The numbers.
-    charts : sequence of Chart
-        Its figures; none where there is nothing to draw.
-    shown : pyarrow.Table, optional
-        The table as people read it, where that is not `table`.
-    caption_first : bool
-        The caption is the answer, and the table its evidence.
+    name : name of the analysis, as on the command line.
+    title : heading.
+    caption : what is seen, what was counted and what was left out, in sentences.
+    unit : unit of the counted quantity.
+    parameters : the values that the analysis was made with.
+    table : the numbers.
+    charts : its figures; none where there is nothing to draw.
+    shown : the table as people read it, where that is not `table`.
+    caption_first : the caption is the answer, and the table its evidence.
     """
 
     name: str

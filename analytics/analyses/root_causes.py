@@ -293,26 +293,19 @@ def root_causes(
 
     Parameters
     ----------
-    source : Source
-        With the tables ``darshan_job``, ``darshan_file`` and, for the nodes, ``slurm``.
-    processes : int
-        Jobs of more processes are looked at.
-    process_bytes : float
-        Bytes that each process moved at least, on average.
-    bandwidth : float
-        Bandwidth below which a job is slow [B/s].
+    source : with the tables ``darshan_job``, ``darshan_file`` and, for the nodes, ``slurm``.
+    processes : jobs of more processes are looked at.
+    process_bytes : bytes that each process moved at least, on average.
+    bandwidth : bandwidth below which a job is slow [B/s].
     from_bandwidth : float
         Bandwidth from which on jobs are looked for [B/s]; with a `bandwidth` of infinity those of fast jobs.
-    osts : int
-        Only jobs whose files lie on so many OSTs at least (Tables I and II: all OSTs of the file system).
+    osts : only jobs whose files lie on so many OSTs at least (Tables I and II: all OSTs of the file system).
     time : {"critical", "span"}
         What bytes are divided by for it: the time in which files are accessed, or the span of Equation 1.
-    each_job : bool
-        A row a job, instead of the median one of each application and the ranges.
+    each_job : a row a job, instead of the median one of each application and the ranges.
     anonymous, areas
         As in :func:`mpiio_ext.analytics.analyses.applications.applications`; there are no job IDs then.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
 
     Returns
     -------

@@ -106,12 +106,10 @@ def sequential(source: Source, *, counter: str = "consec", origin: str | None = 
 
     Parameters
     ----------
-    source : Source
-        With the tables ``darshan_job`` and ``darshan_file``.
+    source : with the tables ``darshan_job`` and ``darshan_file``.
     counter : {"consec", "seq"}
         Darshan's counter that is called sequential.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
 
     Returns
     -------

@@ -88,10 +88,8 @@ def sharing(source: Source, *, origin: str | None = "darshan") -> Result:
 
     Parameters
     ----------
-    source : Source
-        With the tables ``darshan_job`` and ``darshan_file``.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    source : with the tables ``darshan_job`` and ``darshan_file``.
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
 
     Returns
     -------

@@ -33,8 +33,7 @@ class Tables:
 
     Parameters
     ----------
-    tables : mapping of str to pyarrow.Table
-        By the names of the unified schema.
+    tables : by the names of the unified schema.
     """
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:

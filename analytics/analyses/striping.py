@@ -41,8 +41,7 @@ def custom_stripes(files: Tuples, default: StripeDefault | None = None) -> Tuple
 
     Parameters
     ----------
-    files : Tuples
-        Of ``darshan_file``.
+    files : of ``darshan_file``.
     default : StripeDefault, optional
     """
     return files.project(*_LAYOUT).filter(customised(default))

@@ -1,41 +1,29 @@
-"""What ranks did when: requests of DXT, and bytes by time of HEATMAP, summed up for the rules of a diagnosis.
+"""What ranks did when: requests of DXT, bytes by time of HEATMAP, and counters that are in no table; as values.
 
-Problem. Counters are sums. They do not tell whether ranks are active at the same time, whether all that time has I/O,
-whether equal requests take equally long, or who shares a block.
+Problem. Counters are sums over ranks, and some are in no table. They do not tell whether ranks are active at the same
+time, whether all that time has I/O, whether equal requests take equally long, or who shares a block.
 
-Algorithm. Requests are looked at in batches of many records, by array arithmetic; what is kept does not grow with their
-number. A row is a file, a rank and a direction. Time with I/O is the union of the requests' intervals. The time line
-has bands of ranks and bins of time. Durations are counted by size, time and length in half octaves.
+Content. :class:`Activity` of a log has a :class:`Row` for each file and direction, :class:`Calls` of each file, and a
+time line of bands of ranks. :mod:`.activity_read` makes it. Time with I/O is a :class:`Union` of intervals.
 
-Guarantees. Memory is bounded: unions of more than :data:`_MOST_PARTS` parts fill their shortest gaps, and blocks are
-sampled. What DXT has lost (:attr:`Activity.complete`) is told by comparing with the counters of POSIX.
+Guarantees. What is kept does not grow with the number of requests: unions of more than :data:`_MOST_PARTS` parts fill
+their shortest gaps.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from mpiio_ext.analytics.diagnosis.syncs import syncs_of
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
-from mpiio_ext.common.darshanfile import Access, DamagedLogError, DarshanFile
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Bands of ranks and bins of time of a time line; windows of time in which durations are compared.
 BANDS, BINS, WINDOWS = 48, 120, 24
-#: Requests that are looked at together.
-_BATCH = 1 << 18
+#: Parts that a union keeps.
 _MOST_PARTS = 1 << 19
-_MOST_BLOCKS = 1 << 20
-#: Buckets of sizes (quarter octaves) and of durations (half octaves from 2**-24 s).
-_SIZES, _DURATIONS, _SHORTEST = 192, 80, -24
 
 Line = npt.NDArray[np.float64]
 
@@ -112,12 +100,9 @@ class Row:
     unaligned, consecutive, forward, regular, pairs : int
         Requests that do not begin at a block; of `pairs` of a rank's successive requests, those that are adjacent, that
         lie behind, and that have the distance that is the most common one of their batch.
-    wall, called : float
-        Seconds in which any rank is in a request, and in which any is in a request or an MPI-IO call.
-    calls : float
-        Seconds in MPI-IO calls, summed up over the ranks; 0 without them.
-    blocks, shared : int
-        Blocks of which a request covers a part, and those that several ranks cover so (of a sample).
+    wall, called : seconds in which any rank is in a request, and in which any is in a request or an MPI-IO call.
+    calls : seconds in MPI-IO calls, summed up over the ranks; 0 without them.
+    blocks, shared : blocks of which a request covers a part, and those that several ranks cover so (of a sample).
     stripe_time, stripe_bytes : array
         Seconds and bytes of requests within one stripe, for each place of the layout.
     """
@@ -148,344 +133,69 @@ class Row:
 
 
 @dataclasses.dataclass
+class Calls:
+    """Counters of one file that are in no table.
+
+    Attributes
+    ----------
+    syncs, stats : calls of fsync and fdatasync, and of stat, of all ranks.
+    mpi : mapping of bool to float
+        Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
+    opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view.
+    """
+
+    syncs: int = 0
+    stats: int = 0
+    mpi: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
+    opening: float = 0.0
+
+
+@dataclasses.dataclass
 class Activity:
     """What ranks did when.
 
     Attributes
     ----------
-    source : {"DXT", "HEATMAP"}
+    source : {"DXT", "HEATMAP", ""}
     processes : int
     run_time : float
     rows : mapping of (file, write) to Row
         By the file's number; empty without DXT.
+    calls : mapping of int to Calls
     wall : mapping of bool to float
         Seconds in which any rank is in a call that reads (False) or writes (True): of HEATMAP, of the bins of time with
         bytes.
-    both : float
-        The same of both directions.
-    resolution : float
-        Seconds by which these can be too long.
-    line : array (2, bands, bins)
-        Of reads and writes: seconds in requests (DXT), or bytes (HEATMAP).
-    bands : int
-        Bands of ranks in it.
+    both : the same of both directions.
+    resolution : seconds by which these can be too long.
+    line : array (3, bands, bins)
+        Of reads and writes: seconds in requests (DXT), or bytes (HEATMAP); of metadata calls: seconds, spread evenly
+        over the time in which a file is open.
+    bands : bands of ranks in it.
     heat : mapping of bool to array
         Bytes by rank, of HEATMAP; empty without it.
     in_turn : mapping of bool to tuple
         Of HEATMAP: how many ranks move bytes in a bin that has any, on average, and the number of these bins.
     durations : mapping of bool to array (sizes, windows, durations)
-    partial : bool
-        DXT ran out of memory, or is damaged.
-    syncs : mapping of int to int
-        By the file's number: how often it is synced.
+    partial : DXT ran out of memory, or is damaged.
     """
 
     source: str
     processes: int
     run_time: float
     rows: dict[tuple[int, bool], Row] = dataclasses.field(default_factory=dict)
+    calls: dict[int, Calls] = dataclasses.field(default_factory=dict)
     wall: dict[bool, float] = dataclasses.field(default_factory=dict)
     both: float = 0.0
     resolution: float = 0.0
-    line: Line = dataclasses.field(default_factory=lambda: np.zeros((2, 1, BINS)))
+    line: Line = dataclasses.field(default_factory=lambda: np.zeros((3, 1, BINS)))
     bands: int = 1
     heat: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
     in_turn: dict[bool, tuple[float, int]] = dataclasses.field(default_factory=dict)
     durations: dict[bool, Whole] = dataclasses.field(default_factory=dict)
     partial: bool = False
-    syncs: dict[int, int] = dataclasses.field(default_factory=dict)
 
     def renamed(self, numbers: Mapping[int, int]) -> Activity:
         """Return the same with other numbers of files."""
         rows = {(numbers.get(file, file), write): row for (file, write), row in self.rows.items()}
-        syncs = {numbers.get(file, file): count for file, count in self.syncs.items()}
-        return dataclasses.replace(self, rows=rows, syncs=syncs)
-
-
-def activity_of(path: str | Path, tables: Mapping[str, pa.Table]) -> Activity | None:
-    """Return what DXT and HEATMAP of a log tell, with its rows of ``darshan_job`` and ``darshan_file``; else None."""
-    jobs = tables["darshan_job"].to_pylist()
-    if len(jobs) != 1:
-        return None
-    names = ("file_id", "alignment", "stripe_size", "stripe_count")
-    files = zip(*(tables["darshan_file"][name].to_pylist() for name in names), strict=True)
-    layouts = {number: Layout(*(value or 0 for value in rest)) for number, *rest in files}
-    return activity(path, layouts, jobs[0]["processes"] or 1, jobs[0]["run_time"] or 0.0)
-
-
-def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, run_time: float) -> Activity | None:
-    """Return what DXT and HEATMAP of a log tell; None where it has neither, or they cannot be read.
-
-    Parameters
-    ----------
-    path : str or Path
-    layouts : mapping of int to Layout
-        By number of the file (signed).
-    processes : int
-    run_time : float
-        Seconds.
-    """
-    try:
-        log = DarshanFile(path)
-    except (OSError, DamagedLogError):
-        return None
-    processes, run_time = max(processes, 1), max(run_time, 1e-3)
-    found = Activity("DXT" if "DXT_POSIX" in log.modules else "HEATMAP", processes, run_time)
-    found.bands = min(BANDS, processes)
-    found.line = np.zeros((2, found.bands, BINS))
-    if "HEATMAP" in log.modules:
-        try:
-            _add_heat(found, log)
-        except DamagedLogError:
-            found.heat = {}
-    if found.source == "DXT":
-        _add_requests(found, log, layouts)
-    found.syncs = syncs_of(log)
-    return found if found.rows or found.heat or found.syncs else None
-
-
-def _add_heat(found: Activity, log: DarshanFile) -> None:
-    """Take in HEATMAP: bytes by rank, and, without DXT, when there are any."""
-    moved = np.zeros((2, found.processes))
-    bins: list[Numbers] = []
-    width = 0.0
-    for heat in log.heat():
-        if heat.layer not in ("POSIX", "STDIO") or not 0 <= heat.rank < found.processes:
-            continue
-        both = np.stack([heat.read, heat.written]).astype(float)
-        moved[:, heat.rank] += both.sum(axis=1)
-        if heat.layer == "STDIO" or not both.shape[1]:
-            continue
-        width = max(width, heat.width_s)
-        band = heat.rank * found.bands // found.processes
-        edges = (np.arange(both.shape[1]) * heat.width_s * BINS / found.run_time).astype(int).clip(0, BINS - 1)
-        if found.source == "HEATMAP":
-            for way in (0, 1):
-                np.add.at(found.line[way, band], edges, both[way])
-        bins.append((both > 0).astype(float))
-    found.heat = {False: moved[0], True: moved[1]}
-    if bins:
-        there = np.zeros((2, max(each.shape[1] for each in bins)))
-        for each in bins:
-            there[:, : each.shape[1]] += each
-        any_rank = (there > 0).sum(axis=1)
-        found.in_turn = {bool(way): (float(there[way].sum() / max(any_rank[way], 1)), int(any_rank[way]))
-                         for way in (0, 1)}  # fmt: skip
-        if found.source == "HEATMAP":
-            found.wall = {bool(way): float(any_rank[way]) * width for way in (0, 1)}
-            found.both, found.resolution = float((there > 0).any(axis=0).sum()) * width, width
-
-
-# ---- requests --------------------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass
-class _Batch:
-    """Requests of several records, and of each request the number of its record in `records`."""
-
-    records: list[Access]
-
-    def __post_init__(self) -> None:
-        counts = [len(each.requests) for each in self.records]
-        self.of = np.repeat(np.arange(len(counts)), counts)
-        self.ends = np.cumsum(counts)
-        every = [each.requests for each in self.records]
-        self.offset, self.length, self.start, self.end = (
-            np.concatenate([each[name] for each in every]).astype(kind)
-            for name, kind in (("offset", "=i8"), ("length", "=i8"), ("start", "=f8"), ("end", "=f8")))  # fmt: skip
-        self.write = np.array([each.write for each in self.records])
-        self.rank = np.array([each.rank for each in self.records])
-        self.file = np.array([_signed(each.file) for each in self.records], np.int64)
-
-    def sum(self, values: Numbers | None = None) -> Numbers:
-        """Return the sum of values, or the number of requests, of each record."""
-        return np.bincount(self.of, values, len(self.records)).astype(float)
-
-    def place(self, number: int) -> slice:
-        """Return where the requests of a record are."""
-        return slice(int(self.ends[number] - len(self.records[number].requests)), int(self.ends[number]))
-
-    def part(self, number: int) -> tuple[Numbers, Numbers]:
-        """Return the starts and ends of the requests of a record."""
-        return self.start[self.place(number)], self.end[self.place(number)]
-
-    def before(self) -> Whole:
-        """Return the places of requests that have one of the same record before them."""
-        return np.flatnonzero(self.of[1:] == self.of[:-1]) + 1
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >= 1 << 63 else number
-
-
-def _batches(log: DarshanFile, module: str, found: Activity) -> Iterator[_Batch]:
-    """Yield the records of a module, many at once; a damaged module is as good as one that ran out of memory."""
-    kept: list[Access] = []
-    size = 0
-    found.partial |= log.partial(module)
-    try:
-        for access in log.accesses(module):
-            times = access.requests["end"]
-            if not len(times) or not np.isfinite(times).all():
-                continue
-            kept.append(access)
-            size += len(access.requests)
-            if size >= _BATCH:
-                yield _Batch(kept)
-                kept, size = [], 0
-    except DamagedLogError:
-        found.partial = True
-    if kept:
-        yield _Batch(kept)
-
-
-class _Sums:
-    """Sums of one file in one direction, while batches come."""
-
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
-        self.ranks: dict[int, Numbers] = {}
-        self.sums = np.zeros(5)
-        self.union, self.called = Union(), Union()
-        self.calls = 0.0
-        self.blocks: list[Whole] = []
-        self.every = 1
-        stripes = layout.stripes if 1 < layout.stripes <= 4096 and layout.stripe_bytes > 0 else 0
-        self.stripe = np.zeros((2, stripes))
-
-    def row(self) -> Row:
-        """Return what is kept of it."""
-        ranks = np.array(list(self.ranks), np.int64)
-        values = np.array(list(self.ranks.values())).reshape(-1, 5).T
-        blocks, shared = self._shared()
-        unaligned, consecutive, forward, regular, pairs = (int(each) for each in self.sums)
-        self.called.add(*self.union.parts())
-        requests, moved, busy, first, last = values
-        return Row(ranks, requests, moved, busy, first, last, unaligned, consecutive, forward, regular, pairs,
-                   self.union.seconds, self.called.seconds, self.calls, blocks, shared,
-                   self.stripe[0], self.stripe[1])  # fmt: skip
-
-    def add_blocks(self, blocks: Whole, rank: int) -> None:
-        """Add blocks of which a rank covers a part."""
-        blocks = np.unique(blocks[blocks % self.every == 0])
-        self.blocks.append(np.stack([blocks, np.full(len(blocks), rank)]))
-        if sum(each.shape[1] for each in self.blocks) > _MOST_BLOCKS:
-            self.every *= 4
-            every = np.concatenate(self.blocks, axis=1)
-            self.blocks = [every[:, every[0] % self.every == 0]]
-
-    def _shared(self) -> tuple[int, int]:
-        if not self.blocks:
-            return 0, 0
-        pairs = np.unique(np.concatenate(self.blocks, axis=1), axis=1)
-        _, counts = np.unique(pairs[0], return_counts=True)
-        return len(counts), int((counts > 1).sum())
-
-
-def _add_requests(found: Activity, log: DarshanFile, layouts: Mapping[int, Layout]) -> None:
-    """Take in DXT."""
-    sums: dict[tuple[int, bool], _Sums] = {}
-    ways = {False: Union(), True: Union()}
-    found.durations = {way: np.zeros((_SIZES, WINDOWS, _DURATIONS), np.int64) for way in ways}
-    for batch in _batches(log, "DXT_POSIX", found):
-        _add_records(sums, batch, layouts)
-        _add_line(found, batch)
-        _add_ways(ways, batch)
-        for way in ways:
-            _add_durations(found, batch, batch.write[batch.of] == way, way)
-    for batch in _batches(log, "DXT_MPIIO", found) if "DXT_MPIIO" in log.modules else ():
-        _add_ways(ways, batch)
-        for number, (file, access) in enumerate(zip(batch.file.tolist(), batch.records, strict=True)):
-            if (into := sums.get((file, access.write))) is not None:
-                start, end = batch.part(number)
-                into.calls += float((end - start).sum())
-                into.called.add(*merged(start, end))
-    found.rows = {key: each.row() for key, each in sums.items()}
-    found.wall = {way: union.seconds for way, union in ways.items()}
-    ways[True].add(*ways[False].parts())
-    found.both = ways[True].seconds
-
-
-def _add_ways(ways: Mapping[bool, Union], batch: _Batch) -> None:
-    """Add the requests of a batch to the time in which any rank reads, or writes."""
-    for way, union in ways.items():
-        chosen = batch.write[batch.of] == way
-        union.add(*merged(batch.start[chosen], batch.end[chosen]))
-
-
-def _add_records(sums: dict[tuple[int, bool], _Sums], batch: _Batch, layouts: Mapping[int, Layout]) -> None:
-    """Add the records of a batch to the sums of their files."""
-    after = batch.before()
-    distance = batch.offset[after] - batch.offset[after - 1] - batch.length[after - 1]
-    busy = np.maximum(batch.end - batch.start, 0.0)
-    busy[after] = np.clip(batch.end[after] - np.maximum(batch.start[after], batch.end[after - 1]), 0, busy[after])
-    block = np.array([layouts.get(int(file), Layout()).block for file in batch.file])
-    block = np.where(block > 1, block, 1)
-    pairs = np.bincount(batch.of[after], minlength=len(batch.records))
-    kinds = [batch.sum((batch.offset % block[batch.of] != 0).astype(float))]
-    kinds += [np.bincount(batch.of[after], which, len(batch.records)).astype(float)
-              for which in (distance == 0, distance >= 0, _regular(batch, after, distance))]  # fmt: skip
-    firsts = batch.ends - np.diff(np.append(0, batch.ends))
-    values = np.stack([batch.sum(), batch.sum(batch.length.astype(float)), batch.sum(busy),
-                       np.minimum.reduceat(batch.start, firsts), np.maximum.reduceat(batch.end, firsts)])  # fmt: skip
-    counted = np.stack([*kinds, pairs])
-    for number, access in enumerate(batch.records):
-        key = int(batch.file[number]), access.write
-        into = sums.setdefault(key, _Sums(layouts.get(key[0], Layout())))
-        into.sums += counted[:, number]
-        old, new = into.ranks.get(access.rank), values[:, number]
-        if old is not None:
-            new = np.append(old[:3] + new[:3], (min(old[3], new[3]), max(old[4], new[4])))
-        into.ranks[access.rank] = new
-        into.union.add(*merged(*batch.part(number)))
-        _add_places(into, batch, batch.place(number), access)
-
-
-def _regular(batch: _Batch, after: Whole, distance: Whole) -> Numbers:
-    """Return for each pair whether it has the distance of the pair before: strides repeat, random places do not."""
-    same = np.zeros(len(after), bool)
-    same[1:] = (distance[1:] == distance[:-1]) & (batch.of[after[1:]] == batch.of[after[:-1]])
-    return same.astype(float)
-
-
-def _add_places(into: _Sums, batch: _Batch, part: slice, access: Access) -> None:
-    """Add which blocks a record shares with others, and how long its requests to each stripe take."""
-    layout, offset, length = into.layout, batch.offset[part], batch.length[part]
-    last = offset + np.maximum(length, 1) - 1
-    size = layout.stripe_bytes or layout.block
-    if access.write and size > 1:
-        ragged = np.concatenate([offset[offset % size != 0], last[(last + 1) % size != 0]])
-        if len(ragged):
-            into.add_blocks(ragged // size, access.rank)
-    if into.stripe.shape[1]:
-        within = offset // layout.stripe_bytes == last // layout.stripe_bytes
-        places = offset[within] // layout.stripe_bytes % into.stripe.shape[1]
-        np.add.at(into.stripe[0], places, (batch.end[part] - batch.start[part])[within])
-        np.add.at(into.stripe[1], places, length[within].astype(float))
-
-
-def _add_line(found: Activity, batch: _Batch) -> None:
-    """Add the time that requests take to the bands of their ranks and the bins of their times."""
-    scale = BINS / found.run_time
-    start, end = (np.clip(times * scale, 0, BINS - 1e-9) for times in (batch.start, batch.end))
-    first, last = start.astype(np.int64), end.astype(np.int64)
-    rank = np.clip(batch.rank, 0, found.processes - 1) * found.bands // found.processes
-    rows = (batch.write.astype(np.int64) * found.bands + rank)[batch.of] * BINS
-    flat, whole = found.line.reshape(-1), np.zeros(found.line.size + 1)
-    one = first == last
-    np.add.at(flat, rows + first, np.where(one, end - start, first + 1 - start) / scale)
-    several = ~one
-    np.add.at(flat, (rows + last)[several], (end - last)[several] / scale)
-    np.add.at(whole, (rows + first)[several] + 1, 1.0)
-    np.add.at(whole, (rows + last)[several], -1.0)
-    flat += np.cumsum(whole)[:-1] / scale
-
-
-def _add_durations(found: Activity, batch: _Batch, chosen: npt.NDArray[np.bool_], way: bool) -> None:
-    """Count requests by size, window of time and duration."""
-    length, start = batch.length[chosen], batch.start[chosen]
-    took = np.maximum(batch.end[chosen] - start, 1e-9)
-    sizes = np.clip(4 * np.log2(np.maximum(length, 1)), 0, _SIZES - 1).astype(np.int64)
-    windows = np.clip(start / found.run_time * WINDOWS, 0, WINDOWS - 1).astype(np.int64)
-    lengths = np.clip(2 * (np.log2(took) - _SHORTEST), 0, _DURATIONS - 1).astype(np.int64)
-    np.add.at(found.durations[way], (sizes, windows, lengths), 1)
+        calls = {numbers.get(file, file): one for file, one in self.calls.items()}
+        return dataclasses.replace(self, rows=rows, calls=calls)

@@ -94,6 +94,12 @@ def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:
     ]
 
 
+def fewer_stripes() -> Advice:
+    """Small files on many OSTs."""
+    return Advice("Give small files one stripe: set it for their folder, before they are made.",
+                  "lfs setstripe -c 1 DIRECTORY")  # fmt: skip
+
+
 def contact(osts: list[str]) -> list[Advice]:
     """A bad storage target."""
     return [
@@ -166,9 +172,28 @@ def bundle() -> Advice:
     )
 
 
+def no_locks() -> Advice:
+    """Calls that wait for locks."""
+    return Advice(
+        "Leave atomic mode (MPI_File_set_atomicity) off, and let ranks write blocks that are theirs alone; collective"
+        " calls need no locks.",
+        see="docs/performance.md",
+    )
+
+
 def fewer_syncs() -> Advice:
     """Syncs after writes."""
     return Advice(
         "Sync once, when all is written, or after so much data that the sync takes little of the time; not after each"
         " piece, and not by MPI_File_sync where no other rank reads meanwhile.",
+    )
+
+
+def other_load() -> Advice:
+    """Load by others, or a fault of the storage."""
+    return Advice(
+        "Compare with other runs of the program, and with what the servers moved at that time: these tell load by"
+        " others from a fault.",
+        "mpiio-ext analyze umami --help",
+        "docs/tokio-umami.md",
     )

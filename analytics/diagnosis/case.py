@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis import ranks
-from mpiio_ext.analytics.diagnosis.activity import Activity, Row
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import Advice, Confidence, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.targets import count_of_osts
@@ -18,6 +18,9 @@ from mpiio_ext.analytics.factors.catalogue import factors
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.sweep.intervals import sweep
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.tools.health import DiskStates
 
 #: Files and OSTs that a finding names at most.
 MOST_NAMES = 5
@@ -32,25 +35,22 @@ class Case:
     ----------
     files : Files
     limits : Limits
-    anonymous : bool
-        Names become numbers, values are rounded to two digits.
-    osts : int, optional
-        OSTs that are known to exist.
-    activity : Activity, optional
-        What DXT and HEATMAP of the log tell.
-    own_share : float, optional
-        The job's bytes over those that its OSTs moved meanwhile.
+    anonymous : names become numbers, values are rounded to two digits.
+    osts : OSTs that are known to exist.
+    activity : what DXT and HEATMAP of the log tell.
+    own_share : the job's bytes over those that its OSTs moved meanwhile.
+    disks : states of the file system's disks when the job began.
     """
 
     def __init__(
         self, files: Files, limits: Limits, anonymous: bool = False, osts: int | None = None,
-        activity: Activity | None = None, own_share: float | None = None,
+        activity: Activity | None = None, own_share: float | None = None, disks: DiskStates | None = None,
     ) -> None:  # fmt: skip
         self.files = files
         self.limits = limits
         self.anonymous = anonymous
         self.osts = osts
-        self.activity, self.own_share = activity, own_share
+        self.activity, self.own_share, self.disks = activity, own_share, disks
         self.write = files.direction == "write"
         self.swept = float(np.nan_to_num(files.critical_time[0]))
         self.of_time, self.exclusive = self._in_io()
@@ -68,8 +68,8 @@ class Case:
         """
         exclusive, seen = self.files.exclusive, self.activity
         if any(self.complete):
-            called = [row.called if row and sure and not syncs > 0 else np.inf  # DXT has no syncs
-                      for row, sure, syncs in zip(self.rows, self.complete, self.syncs, strict=True)]  # fmt: skip
+            called = [row.called + syncing if row and sure else np.inf
+                      for row, sure, syncing in zip(self.rows, self.complete, self.syncing, strict=True)]  # fmt: skip
             return "time in which any rank is in a call (DXT)", np.minimum(exclusive, called)
         if seen is not None and seen.source == "HEATMAP" and self.swept > 0:
             moving = seen.wall.get(self.write, 0.0)
@@ -85,18 +85,38 @@ class Case:
         return [self.activity.rows.get((number, self.write)) for number in self.files.table["file_id"].to_pylist()]
 
     @functools.cached_property
-    def syncs(self) -> Numbers:
-        """Return how often each file is synced; NaN where the log does not tell."""
-        if self.activity is None or "file_id" not in self.files.table.schema.names:
-            return np.full(len(self.files), np.nan)
-        numbers = self.files.table["file_id"].to_pylist()
-        return np.array([self.activity.syncs.get(number, 0) for number in numbers], float)
-
-    @functools.cached_property
     def complete(self) -> list[bool]:
         """Return for each file whether DXT has all requests that POSIX has counted."""
         return [row is not None and float(row.requests.sum()) >= 0.99 * known > 0
                 for row, known in zip(self.rows, self.files.requests(), strict=True)]  # fmt: skip
+
+    @functools.cached_property
+    def calls(self) -> list[Calls]:
+        """Return the counters of each file that are in no table; zeros where they are not known."""
+        if self.activity is None or "file_id" not in self.files.table.schema.names:
+            return [Calls()] * len(self.files)
+        numbers = self.files.table["file_id"].to_pylist()
+        return [self.activity.calls.get(number, Calls()) for number in numbers]
+
+    @functools.cached_property
+    def syncs(self) -> Numbers:
+        """Return how often each file is synced; 0 where the log does not tell."""
+        return np.array([float(calls.syncs) for calls in self.calls])
+
+    @functools.cached_property
+    def syncing(self) -> Numbers:
+        """Return the time (s) that a rank spends in syncs of each file: Darshan's write time that DXT does not have."""
+        out = np.zeros(len(self.files))
+        for place, (row, calls) in enumerate(zip(self.rows, self.calls, strict=True)):
+            if row is not None and self.write and calls.syncs and self.complete[place]:
+                own = float(np.nan_to_num(self.files["write_time"][place])) - float(row.busy.sum())
+                out[place] = max(0.0, own / max(len(row.ranks), 1))
+        return out
+
+    @functools.cached_property
+    def in_mpi(self) -> Numbers:
+        """Return the time (s) that the slowest rank of each file spends in MPI-IO calls; 0 where it is not known."""
+        return np.array([calls.mpi[self.write] for calls in self.calls])
 
     def saved(self, chosen: Any) -> float:
         """Return the time in I/O that would be saved if the chosen files were not accessed (s)."""
@@ -207,7 +227,7 @@ class Case:
         """Return the part of each file's exclusive time that its slowest rank spends in data calls (s)."""
         found = ranks.time_in_calls(self.files)
         for place, row in self.traced(self.files.critical):
-            found[place] = max(found[place], row.busy.max())
+            found[place] = max(found[place], row.busy.max() + self.syncing[place])
         return np.minimum(found, self.exclusive)
 
     @functools.cached_property
@@ -303,7 +323,7 @@ class Case:
         costs: bool = False,
         whole: float | None = None,
     ) -> Finding | None:
-        """Return a finding, or None where it explains too little of the critical time, or of the I/O time `whole` (s).
+        """Return a finding, or None where it explains too little of the time in I/O, `whole` (s), or of the run time.
 
         `at_most`: `time` is that of the files that it is about, and not what was measured or would be saved; `costs`:
         that it costs time is seen nevertheless, however fast the job is.
@@ -312,7 +332,7 @@ class Case:
             confidence, reason = "medium", f"{reason}; calls of the other direction take ten times as long"
         base = self.time if whole is None else whole
         share = min(1.0, time / base) if base > 0 else 0.0
-        if share < self.limits.reported:
+        if share < self.limits.reported or 2 * share * base < self.limits.trivial * np.nan_to_num(self.run_time):
             return None
         if chosen is not None:
             self.about[cause] = np.asarray(chosen)

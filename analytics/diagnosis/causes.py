@@ -17,8 +17,16 @@ import numpy as np
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers, syncs
+from mpiio_ext.analytics.diagnosis.causes_storage import storage_fault
+from mpiio_ext.analytics.diagnosis.causes_time import (
+    load_by_others,
+    slow_stripe,
+    slowed_down,
+    turns,
+    waiting_calls,
+)
 from mpiio_ext.analytics.diagnosis.model import Finding
-from mpiio_ext.analytics.diagnosis.ranks import appended
+from mpiio_ext.analytics.diagnosis.ranks import appended, time_in_calls
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.factors.storage import alike, ost_times
@@ -29,7 +37,7 @@ def slow_ost(case: Case) -> Finding | None:
     """Files on one OST are far slower than their likes on the others."""
     limits, files = case.limits, case.files
     if not case.per_job["slow_ost"] >= limits.slow:
-        return slow_file(case)
+        return slow_stripe(case) or slow_file(case)
     _, osts, times, numbers = ost_times(files)
     bad = times >= limits.slow * np.median(times)
     order = np.argsort(-times[bad])
@@ -161,6 +169,10 @@ def read_modify_write(case: Case) -> Finding | None:
     cost = reading * needless + writing * np.clip(1 - written / np.maximum(stored, 1.0), 0, 1)
     part = cost / np.maximum(reading + writing, 1e-12) if much else np.ones(len(files))
     part = part if direction == "write" else needless
+    inside = np.array([max(calls.mpi.values()) for calls in case.calls])
+    known = inside > 0
+    busy = np.minimum(np.where(known, np.maximum(inside, time_in_calls(files, "both")), np.inf), case.exclusive)
+    at_most = direction == "write" and not (much and known[chosen].all())
     empty = float(files["read_size_0_100"][chosen].sum() / max(1.0, float(files.requests("read")[chosen].sum())))
     return case.finding(
         "read_modify_write",
@@ -168,7 +180,7 @@ def read_modify_write(case: Case) -> Finding | None:
          f"{_amplified(case, written, stored, chosen) if much else ''}.")
         if direction == "write"
         else "The reads are not the program's: the MPI library reads what it is about to overwrite.",
-        float((case.exclusive * part)[chosen].sum()),
+        float((busy * part)[chosen].sum()),
         "high" if not (asked[chosen] > 0).any() or amplified[chosen].any() else "medium",
         "POSIX reads or writes bytes of the file that no MPI-IO call asked for"
         + ("" if direction == "read" else "; how long the ranges stay locked is not in the log"),
@@ -183,7 +195,8 @@ def read_modify_write(case: Case) -> Finding | None:
         ],
         say.no_sieving(),
         chosen,
-        at_most=direction == "write" and not much,
+        at_most=at_most,
+        costs=direction == "read" or much,
     )  # fmt: skip
 
 
@@ -204,19 +217,24 @@ def contention(case: Case) -> Finding | None:
     """Many processes meet at few OSTs."""
     aggregated = case.per_file["no_collective"] < case.limits.independent
     fewer = np.where(np.isnan(case.movers), 1.0, np.round(case.movers) / np.maximum(case.files["ranks"], 1.0))
+    traced = case.traced(case.files.critical)
+    for place, each in traced:  # DXT tells how many ranks meet
+        fewer[place] = min(fewer[place], each.together / max(float(case.files["ranks"][place]), 1.0))
     ratio = case.per_file["processes_per_ost"] * fewer  # those that move nothing do not meet
     chosen = case.files.critical & (ratio >= case.limits.contention) & ~aggregated
     if not chosen.any():
         return None
     row = next(row for row in case.order if chosen[row])
     ranks, count = float(case.files["ranks"][row] * fewer[row]), float(case.files["stripe_count"][row])
+    ranks, met = max(1.0, np.round(ranks)), row in [place for place, _ in traced]
     osts = f"{count:.0f} OST{'s' if count != 1 else ''}"
     return case.finding(
         "contention",
         f"{said(case.value(ranks), 'count')} processes {case.files.direction} a file that lies on {osts}.",
         float(case.exclusive[chosen].sum()),
-        "high" if count == 1 and ranks >= 16 else "medium",
-        "layout and processes are in the log; that they meet at the same time is assumed",
+        "high" if (count == 1 and ranks >= 16) or (met and ranks >= 8 * count) else "medium",
+        "layout and processes are in the log; "
+        + ("so many are in requests at once (DXT)" if met else "that they meet at the same time is assumed"),
         [
             *case.evidence("processes per OST, weighted by exclusive time", case.mean(ratio, chosen), "ratio"),
             *case.evidence("OSTs of all files of the job", case.per_job["osts"], "count"),
@@ -233,7 +251,7 @@ def serialised(case: Case) -> Finding | None:
     value, files = case.per_job["serialised"], case.files
     if not value >= case.limits.serialised or len(case.order) < 2:
         return None
-    if case.per_job["slow_file"] >= case.limits.slow and case.time_without(_slow_files(case)) < 0.5 * case.time:
+    if case.per_job["slow_file"] >= case.limits.slow and case.time_without(_slow_files(case)) < 0.5 * case.swept:
         return None  # the time is that of slow files, in whatever order
     longest = float(files.largest(files.duration)[0])
     return case.finding(
@@ -273,26 +291,102 @@ def small_files(case: Case) -> Finding | None:
     )
 
 
+#: File systems that lock blocks, or stripes, for one node at a time.
+_LOCKING = ("lustre", "gpfs", "beegfs", "ocfs2", "gfs2")
+
+
 def unaligned(case: Case) -> Finding | None:
     """Shared files are accessed across block boundaries."""
-    value = case.per_file["unaligned"]
-    chosen = case.files.critical & (value >= case.limits.unaligned) & (case.files["ranks"] > 1)
+    files, value = case.files, case.per_file["unaligned"]
+    chosen = files.critical & (value >= case.limits.unaligned) & (files["ranks"] > 1)
     several = (case.movers >= 2) & (case.request_bytes > case.limits.tiny_bytes)  # that meet, and nothing else is wrong
-    sure = bool((several & ~(case.files["{collective}"] > 0))[chosen].all()) and case.mean(value, chosen) >= 0.9
+    alone = bool((several & ~(files["{collective}"] > 0))[chosen].all()) and case.mean(value, chosen) >= 0.9
+    traced = case.traced(chosen)
+    blocks, shared = (sum(getattr(row, name) for _, row in traced) for name in ("blocks", "shared"))
+    kinds = files.table["fs_type"].to_pylist() if "fs_type" in files.table.schema.names else [None] * len(files)
+    locks = bool(chosen.any()) and all(kind in _LOCKING for kind, it in zip(kinds, chosen, strict=True) if it)
+    lost = any(flag for flag in (files["partial"] > 0)[chosen])  # a log without all counters
+    large = bool((case.request_bytes >= case.limits.small_bytes / 2)[chosen].all())  # small ones cost by themselves
+    met = not traced or shared >= 0.5 * max(blocks, 1)
+    known = bool((files["alignment"] > 1)[chosen].all()) and not lost
+    sure = alone and locks and large and met and case.write and known
     return case.finding(
         "unaligned",
         "Requests to shared files do not begin at blocks of the file system.",
-        float(case.exclusive[chosen].sum()),
-        "medium" if sure else "low",
-        "counted by Darshan; how much it costs depends on locks and caches",
+        float(case.in_calls[chosen].sum() if sure else case.exclusive[chosen].sum()),
+        "high" if sure else "medium" if alone and met else "low",
+        "the file system locks blocks, and ranks that write large pieces share them"
+        if sure
+        else "counted by Darshan; how much it costs depends on locks and caches",
         [
             *case.evidence("requests that are not aligned", case.mean(value, chosen), "share"),
-            *case.evidence("block", case.mean(case.files["alignment"], chosen), "B"),
+            *case.evidence("block", case.mean(files["alignment"], chosen), "B"),
+            *case.evidence("mean request", case.mean(case.request_bytes, chosen), "B"),
+            *(case.evidence("blocks written in part that several ranks write (DXT)", shared / blocks, "share")
+              if blocks else []),
         ],
         [say.align()],
         chosen,
         at_most=True,
+    )  # fmt: skip
+
+
+def many_osts(case: Case) -> Finding | None:
+    """Small files are striped over many OSTs: each open asks all of them, and hardly any has data."""
+    files = case.files
+    size = np.fmax(files["max_offset_written"], files["max_offset_read"]) + 1
+    chosen = files.critical & (files["stripe_count"] >= case.limits.many_stripes) & (size <= files["stripe_size"])
+    if not chosen.any():
+        return None
+    return case.finding(
+        "many_osts",
+        "Too many OSTs: files that lie on one stripe are striped over many.",
+        float(case.exclusive[chosen].sum()),
+        "medium",
+        "layout and size are in the log; what the other OSTs cost at each open is not",
+        [
+            *case.evidence("such files", float(chosen.sum()), "count"),
+            *case.evidence("their OSTs", case.mean(files["stripe_count"], chosen), "count"),
+            *case.evidence("their size", case.mean(size, chosen), "B"),
+        ],
+        [say.fewer_stripes()],
+        chosen,
+        at_most=True,
     )
+
+
+def many_aggregators(case: Case) -> Finding | None:
+    """Collective calls are carried out by far more ranks than there are OSTs, in pieces of less than a stripe."""
+    files = case.files
+    collective = (case.per_file["no_collective"] <= 0.5) & (files["{collective}"] > 0)
+    chosen = files.critical & collective & (case.movers >= case.limits.aggregators_per_ost * files["stripe_count"])
+    chosen &= case.request_bytes < files["stripe_size"]
+    if not chosen.any() or not case.write:
+        return None
+    row = next(row for row in case.order if chosen[row])
+    traced = [each for _, each in case.traced(chosen)]
+    blocks, shared = (sum(getattr(each, name) for each in traced) for name in ("blocks", "shared"))
+    sure = blocks > 0 and shared >= 0.5 * blocks
+    osts = float(files["stripe_count"][row])
+    return case.finding(
+        "many_aggregators",
+        f"Too many aggregators: {said(case.value(round(float(case.movers[row]))), 'count')} ranks write"
+        f" {said(case.value(osts), 'count')} OST{'s' if osts != 1 else ''} in pieces of less than a stripe.",
+        float(np.nansum(case.in_calls[chosen])),
+        "high" if sure else "medium",
+        "DXT has stripes that several of them write" if sure else "layout, ranks and sizes are in the log; that ranks"
+        " meet in a stripe is not",
+        [
+            *case.evidence("ranks that write, for each OST", float(case.movers[row] / osts), "ratio"),
+            *case.evidence("mean request", case.mean(case.request_bytes, chosen), "B"),
+            *case.evidence("stripe", float(files["stripe_size"][row]), "B"),
+            *(case.evidence("stripes written in part that several ranks write (DXT)", shared / blocks, "share")
+              if blocks else []),
+        ],
+        [say.aggregators(max(2, int(osts)))],
+        chosen,
+        at_most=True,
+    )  # fmt: skip
 
 
 def dominant_file(case: Case) -> Finding | None:
@@ -332,23 +426,32 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     contention,
     root_writes,
     few_aggregators,
+    many_aggregators,
+    many_osts,
     serialised,
     small_files,
     metadata,
-    syncs,
     stragglers,
+    turns,
+    waiting_calls,
+    syncs,
+    slowed_down,
+    load_by_others,
+    storage_fault,
     unaligned,
 )
 
 #: What is only an effect of a cause, where that is sure and about the same files.
 EFFECTS: dict[str, tuple[str, ...]] = {
-    "read_modify_write": ("small_requests", "unaligned", "root_reads"),
+    "read_modify_write": ("small_requests", "unaligned", "root_reads", "waiting_calls", "turns"),
+    "syncs": ("small_requests", "small_files", "serialised", "slowed_down", "unaligned"),
+    "turns": ("contention", "stragglers", "waiting_calls", "serialised", "unaligned"),
+    "small_requests": ("waiting_calls", "slowed_down"),
     "metadata": ("small_files",),
     "shared_opens": ("small_files", "stragglers"),
-    "syncs": ("small_requests", "small_files", "unaligned"),
-    "root_writes": ("contention", "serialised", "stragglers"),
-    "root_reads": ("contention", "serialised", "stragglers"),
-    "few_aggregators": ("contention", "serialised", "stragglers"),
+    "root_writes": ("contention", "serialised", "stragglers", "slowed_down"),
+    "root_reads": ("contention", "serialised", "stragglers", "slowed_down"),
+    "few_aggregators": ("contention", "serialised", "stragglers", "slowed_down"),
 }
 
 

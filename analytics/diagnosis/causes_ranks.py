@@ -29,13 +29,24 @@ def _busy(case: Case, chosen: Flags) -> float:
     return float(np.nansum(case.in_calls[chosen])) / time if time > 0 else 0.0
 
 
+def _all_move(case: Case) -> Flags:
+    """Return for each file whether the rank that moves least moves more than a header: ranks differ then, no more."""
+    files = case.files
+    other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - np.nan_to_num(files["{bytes}"])
+    least = np.fmin(files["fastest_rank_bytes"], files["slowest_rank_bytes"]) - other / np.maximum(files["ranks"], 1.0)
+    for place, row in case.traced(files.critical):
+        least[place] = row.moved.min() if len(row.ranks) >= files["ranks"][place] else 0.0
+    most = np.fmax(files["fastest_rank_bytes"], files["slowest_rank_bytes"])
+    return np.asarray(least >= 0.02 * np.where(most > 0, most, np.inf))
+
+
 def root_writes(case: Case) -> Finding | None:
     """One process moves most of the data, without collective calls."""
     files, limits = case.files, case.limits
     moved, total = np.nan_to_num(files["{bytes}"]), float(files.sum(files["{bytes}"])[0])
     root = case.per_job.get("root_writes", float("nan"))
     of_root = files["root_bytes_written"] >= limits.root * files["bytes_written"]
-    single = files.critical & (case.movers * limits.one_rank <= 1) & ~_collective(case)
+    single = files.critical & (case.movers * limits.one_rank <= 1) & ~_collective(case) & ~_all_move(case)
     largest = int(np.argmax(np.where(single, moved, -1)))
     share, chosen = moved[largest] / total if single.any() and total > 0 else 0.0, np.arange(len(files)) == largest
     if root >= share:
@@ -44,11 +55,13 @@ def root_writes(case: Case) -> Finding | None:
     enough = limits.one_rank if not root >= share else max(limits.root, min(2 / case.processes, limits.one_rank))
     if not case.processes > 1 or not share >= enough or not chosen.any() or total < limits.one_rank_bytes:
         return None
-    sure, verb = share >= limits.one_rank and _busy(case, chosen) >= limits.busy_rank, f"{files.direction}s"
+    busy, verb = _busy(case, chosen) >= limits.busy_rank, f"{files.direction}s"
+    most = share >= limits.one_rank
+    sure, part = most and busy, "most" if most else said(case.value(share), "share")
     return case.finding(
         "root_writes" if files.direction == "write" else "root_reads",
-        f"{'Rank 0' if by_root else 'One rank'} {verb} most of the data.",
-        float(case.exclusive[chosen].sum()),
+        f"{'Rank 0' if by_root else 'One rank'} {verb} {part} of the data.",
+        float(case.in_calls[chosen].sum()),
         "high" if sure else "medium",
         "bytes of each rank are in the log" + ("" if sure else "; the rank is in calls for a small part of the time"
                                               " only, or others have some"),
@@ -102,6 +115,8 @@ def metadata(case: Case) -> Finding | None:
     """Opens, stats and syncs take the time of each process."""
     files = case.files
     (meta, data), calls = case.rank_time, np.nan_to_num(files["meta_time"])
+    if (again := _reopened(case)) is not None and again.time > meta:
+        return again
     if not case.metadata >= case.limits.metadata or meta > 1.1 * case.run_time:
         return None  # of threads, or blocked in a pipe: no rank spends more time than there is
     shared = files["ranks"] > 1
@@ -112,6 +127,8 @@ def metadata(case: Case) -> Finding | None:
     chosen &= shared if together else chosen
     much = meta >= case.limits.much_metadata * case.run_time
     sure = meta >= data and opens >= case.limits.many_opens and much
+    if much and meta >= data and opens < case.limits.many_opens and (found := _seeks(case, meta)) is not None:
+        return found
     who = "Every process opens or looks up the same file again and again" if together else "Metadata storm"
     return case.finding(
         "shared_opens" if together and sure else "metadata",
@@ -136,6 +153,64 @@ def metadata(case: Case) -> Finding | None:
     )
 
 
+def _seeks(case: Case, meta: float) -> Finding | None:
+    """Small pieces through the C library: what takes the time of few opens is the seeks, which drop its buffer."""
+    files, limits = case.files, case.limits
+    counts, posix = np.nan_to_num(files["{requests}"]), files.requests("read") + files.requests("write")
+    chosen = counts >= limits.many_opens * 100 * np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    chosen &= ~(posix > 0) & (files["{bytes}"] <= limits.tiny_bytes * counts)
+    time = min(meta, float(np.nansum((files["meta_time"] / np.maximum(files["ranks"], 1.0))[chosen])))
+    if not time >= 0.5 * meta:
+        return None
+    return case.finding(
+        "small_requests",
+        f"Small pieces are {'written' if case.write else 'read'} through the C library, with seeks between them.",
+        time,
+        "high",
+        "calls that are neither reads nor writes take more time than these; there are few opens, so they are seeks",
+        [
+            *case.evidence("mean request", case.total("{bytes}", chosen) / float(counts[chosen].sum()), "B"),
+            *case.evidence("requests", float(counts[chosen].sum()), "count"),
+            *case.evidence("time of a process in seeks and the like", time, "s"),
+        ],
+        [say.larger_requests(mpiio=False)],
+        chosen,
+        whole=max(case.time, time),
+    )
+
+
+def _reopened(case: Case) -> Finding | None:
+    """All ranks open a file by MPI-IO for each request or two: few calls reach the file system, and each takes long."""
+    files, limits = case.files, case.limits
+    ranks = np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    requests = files.requests("read") + files.requests("write")
+    chosen = files.critical & (ranks > 1) & (files["opens"] >= limits.many_opens * ranks)
+    opening = np.array([calls.opening for calls in case.calls])
+    chosen &= (opening > 0) & (requests <= limits.requests_of_an_open * files["opens"])
+    time = float(opening[chosen].sum())
+    if not time >= limits.metadata * case.time:
+        return None
+    sure = time >= 0.5 * case.time and time >= limits.much_metadata * case.run_time
+    return case.finding(
+        "shared_opens" if sure else "metadata",
+        "Every process opens the same file again and again through MPI-IO: that takes most of the I/O time."
+        if sure
+        else "Opens of the same file through MPI-IO take much of the I/O time.",
+        time,
+        "high" if sure else "medium",
+        "time of MPI-IO calls that open, close and set views, divided by the ranks; waiting for one another is in it",
+        [
+            *case.evidence("opens of a process", float(np.nansum((files["opens"] / ranks)[chosen])), "count"),
+            *case.evidence("requests of a process", float(np.nansum((requests / ranks)[chosen])), "count"),
+            *case.evidence("time of a process in opens and the like", time, "s"),
+            *case.evidence("run time", case.run_time, "s"),
+        ],
+        [say.metadata()],
+        chosen,
+        whole=max(case.time, time),
+    )
+
+
 def syncs(case: Case) -> Finding | None:
     """Writes are followed by syncs."""
     files, limits, writes = case.files, case.limits, case.files.requests("write")
@@ -146,11 +221,14 @@ def syncs(case: Case) -> Finding | None:
     if not chosen.any():
         return None
     each = case.total("write_time", chosen) / float(case.syncs[chosen].sum())
-    sure = each >= limits.slow_sync and _busy(case, chosen) >= limits.busy_rank
+    known = [place for place, _ in case.traced(chosen)]
+    alone = float(case.syncing[known].sum()) if len(known) == int(chosen.sum()) else float("nan")
+    time = float(np.nansum(case.in_calls[chosen])) if np.isnan(alone) else alone
+    sure = each >= limits.slow_sync and _busy(case, chosen) >= limits.busy_sync
     return case.finding(
         "syncs",
         "Writes are followed by syncs (fsync) again and again: each waits for the storage.",
-        float(np.nansum(case.in_calls[chosen])),
+        time,
         "high" if sure else "medium",
         "counted by Darshan, which adds the time of syncs to that of writes"
         + ("" if sure else "; they take little time, or not much of the critical time"),
@@ -158,49 +236,69 @@ def syncs(case: Case) -> Finding | None:
             *case.evidence("syncs", float(case.syncs[chosen].sum()), "count"),
             *case.evidence("writes", float(np.nansum(writes[chosen])), "count"),
             *case.evidence("time for each sync, with the writes before it", each, "s"),
-            *case.evidence("time of the slowest rank in them, of the critical time", _busy(case, chosen), "share"),
+            *case.evidence("time of a rank in syncs, without the writes (DXT)", alone, "s"),
+            *case.evidence("time of the slowest rank in both, of the critical time", _busy(case, chosen), "share"),
         ],
         [say.fewer_syncs()],
         chosen,
-        at_most=True,
+        at_most=bool(np.isnan(alone)),
         costs=sure,
     )
+
+
+def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Return of each file the lag of its slowest rank, that rank's time, and bytes of it and of an average rank.
+
+    DXT has all ranks; without it a log has the slowest and the fastest one, with what they move both ways.
+    """
+    files, moved = case.files, np.nan_to_num(case.files["{bytes}"])
+    other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - moved
+    value, most = case.per_file["straggler"].copy(), files["slowest_rank_bytes"] - other
+    time, mean = files["slowest_rank_time"].copy(), moved / np.maximum(files["ranks"], 1.0)
+    lags = files["{time}"] >= 0.5 * (files["read_time"] + files["write_time"])  # else it does in the other direction
+    value = np.where(lags, value, np.nan)
+    for place, row in case.traced(files.critical & (files["ranks"] > 1)):
+        ranks = max(float(files["ranks"][place]), float(len(row.ranks)))
+        if (files["{collective}"][place] > 0 and len(row.ranks) < ranks) or not row.busy.max() > 0:
+            continue  # aggregators
+        slowest = int(np.argmax(row.busy))
+        value[place], time[place] = 1 - row.busy.sum() / ranks / row.busy[slowest], row.busy[slowest]
+        most[place], mean[place] = row.moved[slowest], row.moved.sum() / ranks
+    return value, time, most, mean
 
 
 def stragglers(case: Case) -> Finding | None:
     """The slowest rank needs far longer than the average one."""
     files, ranks = case.files, case.files["ranks"]
-    value = case.per_file["straggler"]
-    moved = np.nan_to_num(files["{bytes}"])
-    other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - moved
+    value, time, most, mean = _of_ranks(case)
     most_possible = 1 - 1 / np.where(ranks > 1, ranks, np.nan)
-    uneven = (files["slowest_rank_bytes"] - other) * ranks >= case.limits.uneven * moved
+    uneven = most >= case.limits.uneven * mean
     chosen = files.critical & (value >= case.limits.straggler * np.where(uneven, most_possible, 1.0))
-    chosen &= files["{time}"] >= 0.5 * (files["read_time"] + files["write_time"])  # else it lags in the other direction
     if not chosen.any():
         return _uneven_files(case)
     row = next(row for row in case.order if chosen[row])
-    most, least = float(files["slowest_rank_bytes"][row]), float(files["fastest_rank_bytes"][row])
-    by_bytes = most > 2 * least
-    sure = by_bytes and bool(uneven[row]) and _busy(case, chosen) >= case.limits.busy_rank
+    traced = case.complete[row]
+    by_bytes = bool(uneven[row]) if traced else bool(most[row] > 2 * files["fastest_rank_bytes"][row])
+    sure = by_bytes and bool(uneven[row]) and _busy(case, chosen) >= case.limits.busy_straggler
     return case.finding(
         "stragglers",
         f"{_LAGS[by_bytes]}.",
-        float(np.sum(np.where(chosen, value * np.minimum(case.exclusive, files["slowest_rank_time"]), 0))),
-        "high" if sure else "medium" if by_bytes else "low",
-        "slowest and fastest rank are in the log, the others only as a sum",
+        float(np.sum(np.where(chosen, value * np.minimum(case.exclusive, time), 0))),
+        "high" if sure else "medium" if by_bytes or traced else "low",
+        "DXT has time and bytes of every rank" if traced
+        else "slowest and fastest rank are in the log, the others only as a sum",
         [
             *case.evidence(
                 "time of the slowest rank that an average one does not need", case.mean(value, chosen), "share"
             ),
-            *case.evidence("time of the slowest rank in calls", float(files["slowest_rank_time"][row]), "s"),
-            *case.evidence("bytes of the slowest rank", most, "B"),
-            *case.evidence("bytes of the fastest rank", least, "B"),
-            *case.evidence("bytes of an average rank", float(moved[row] / ranks[row]), "B"),
+            *case.evidence("time of the slowest rank in calls", float(time[row]), "s"),
+            *case.evidence("bytes of the slowest rank", float(most[row]), "B"),
+            *case.evidence("bytes of the fastest rank", float(files["fastest_rank_bytes"][row]), "B"),
+            *case.evidence("bytes of an average rank", float(mean[row]), "B"),
         ],
         [say.imbalance(by_bytes)],
         chosen,
-    )
+    )  # fmt: skip
 
 
 _LAGS = {
@@ -213,6 +311,7 @@ def _uneven_files(case: Case) -> Finding | None:
     """Of files of one rank each, some have far more bytes, and take far longer."""
     files = case.files
     own = files.counted & (files["ranks"] == 1) & (files["{bytes}"] > 0)
+    own &= files["{bytes}"] >= 0.01 * np.max(files["{bytes}"], initial=0.0, where=own)  # not standard output
     count = int(own.sum())
     if count < 2 or not case.processes / 2 <= count <= case.processes:
         return None

@@ -39,6 +39,8 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from mpiio_ext.analytics.tools.health import DiskStates
+
 #: What is unknown without a module of Darshan: (module, factors, what they are about).
 _MODULES = (
     ("POSIX", ("small", "non_consecutive", "unaligned"), "sizes and order of requests"),
@@ -54,13 +56,10 @@ def diagnose(
     files: Sequence[Mapping[str, Any]] | Any,
     direction: Direction | None = None,
     *,
-    limits: Limits | None = None,
-    background: float = BACKGROUND,
-    anonymous: bool = False,
-    osts: int | None = None,
-    activity: Activity | None = None,
-    own_share: float | None = None,
-) -> Diagnosis:
+    limits: Limits | None = None, background: float = BACKGROUND, anonymous: bool = False,
+    osts: int | None = None, activity: Activity | None = None, own_share: float | None = None,
+    disks: DiskStates | None = None,
+) -> Diagnosis:  # fmt: skip
     """Return the diagnosis of one job.
 
     Parameters
@@ -80,9 +79,11 @@ def diagnose(
     osts : int, optional
         OSTs that are known to exist where the files lie: advice names no more.
     activity : Activity, optional
-        What DXT and HEATMAP of the log tell (:func:`.activity.activity_of`).
+        What DXT and HEATMAP of the log tell (:func:`.activity_read.activity_of`).
     own_share : float, optional
         The job's bytes over those that its OSTs moved meanwhile, where the servers tell.
+    disks : DiskStates, optional
+        Which disks were down or not ready when the job began (:func:`mpiio_ext.analytics.tools.health.disk_states`).
 
     Raises
     ------
@@ -102,7 +103,7 @@ def diagnose(
     view = _files(table, jobs, direction, background)
     if not _time(view) > 0:
         return _without_times(who, view, jobs, limits, anonymous)
-    case = Case(view, limits, anonymous, osts, activity, own_share)
+    case = Case(view, limits, anonymous, osts, activity, own_share, disks)
     found, seen = _findings(case)
     return Diagnosis(
         who, direction, facts=_facts(case), critical_files=_critical(case), findings=found,

@@ -44,6 +44,8 @@ class Limits:
         Bytes of all files below which one rank is enough: standard output is rank 0's.
     busy_rank : float
         Share of the critical time that such a rank spends in calls, from which on it is sure that the job waits for it.
+    busy_straggler, busy_sync : float
+        The same of a rank that has more to do than the others, and of one that syncs.
     busy_aggregator : float
         The same of an aggregator: between its calls the others send it their data.
     aggregated_bytes : int
@@ -62,6 +64,16 @@ class Limits:
         Opens of each process from which on they are called many.
     much_metadata : float
         Share of the run time from which on a rank's metadata calls are sure to matter.
+    many_stripes, aggregators_per_ost : float
+        OSTs of a file of one stripe, and ranks that write for each OST, from which on they are too many.
+    taking_turns : float
+        Ranks that move data from which on they can take turns.
+    in_turn : float
+        Ranks in a request at once, on average, up to which they are called to take turns.
+    waits : float
+        Time in MPI-IO calls over that in their requests from which on the calls are said to wait.
+    own_share : float
+        The job's share of what its OSTs moved, up to which others are said to load them.
     synced, many_syncs : float
         Syncs for each write of a file, and for each of its ranks, from which on they are a cause.
     slow_sync : float
@@ -91,7 +103,9 @@ class Limits:
     root: float = 0.5
     one_rank: float = 0.9
     one_rank_bytes: int = 1 << 20
-    busy_rank: float = 0.3
+    busy_rank: float = 0.12
+    busy_straggler: float = 0.3
+    busy_sync: float = 0.3
     busy_aggregator: float = 0.1
     aggregated_bytes: int = 16 << 20
     serialised: float = 0.5
@@ -102,7 +116,13 @@ class Limits:
     uneven: float = 1.5
     metadata: float = 0.3
     many_opens: float = 10.0
-    much_metadata: float = 0.1
+    much_metadata: float = 0.04
+    many_stripes: float = 8.0
+    aggregators_per_ost: float = 4.0
+    taking_turns: float = 3.0
+    in_turn: float = 1.2
+    waits: float = 2.0
+    own_share: float = 0.5
     synced: float = 0.2
     many_syncs: float = 10.0
     slow_sync: float = 1e-4

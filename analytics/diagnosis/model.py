@@ -101,8 +101,8 @@ class Finding:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Return what findings are sorted by: confidence first, then the share that they explain."""
-        return _CONFIDENCES.index(self.confidence), -self.share
+        """Return what findings are sorted by: confidence first, then the time that they explain."""
+        return _CONFIDENCES.index(self.confidence), -self.time
 
     def lines(self, number: int) -> list[str]:
         """Return the finding as lines of text."""
@@ -139,7 +139,7 @@ class Diagnosis:
     critical_files : sequence of (str, Evidence)
         The longest critical files and their exclusive times.
     findings : sequence of Finding
-        Surest first; of the same confidence, by the share of the time that they explain, largest first.
+        Surest first; of the same confidence, by the time that they explain, longest first.
     notes : sequence of str
         What was seen and is no cause.
     unknown : sequence of str

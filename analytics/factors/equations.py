@@ -50,9 +50,8 @@ def weighted(values: Numbers, exclusive: Numbers, starts: Whole, min_known: floa
         t_i (s); 0 for files that are not critical.
     starts : ndarray
         Index of the first file of each job; files of a job stand side by side.
-    min_known : float
-        Where the value is known for a smaller share of a job's critical time than this, the job's is NaN. Otherwise the
-        mean goes over the files whose value is known.
+    min_known : where the value is known for a smaller share of a job's critical time than this, the job's is NaN.
+        Otherwise the mean goes over the files whose value is known.
 
     Returns
     -------

@@ -51,10 +51,8 @@ def rows_of_query(tuples: Tuples, wanted: Sequence[str], by: str) -> tuple[ir.Ta
     ----------
     tuples : object with ``expression``
         A chain of queries (an Ibis expression).
-    wanted : sequence of str
-        Columns of ``darshan_file`` and ``darshan_job``; those that are not there are left out.
-    by : str
-        Column of the job.
+    wanted : columns of ``darshan_file`` and ``darshan_job``; those that are not there are left out.
+    by : column of the job.
 
     Returns
     -------
@@ -96,10 +94,8 @@ def later(tuples: Tuples, compute: Callable[[], ir.Table], what: str, units: Uni
     Parameters
     ----------
     tuples : Tuples
-    compute : callable
-        Returns a table of the engine.
-    what : str
-        What is computed, for people.
+    compute : returns a table of the engine.
+    what : what is computed, for people.
     units : mapping
         Units of the columns.
     """

@@ -33,12 +33,9 @@ class Answer:
     ----------
     columns : mapping of str to value
         Of the summary: ``fs_``, ``fshealth_``, ``jobsdb_``, ``topology_``.
-    notes : tuple of Note
-        What is missing or damaged.
-    series : Slice
-        Of the servers.
-    sources : tuple of str
-        Names of those that have said something.
+    notes : what is missing or damaged.
+    series : of the servers.
+    sources : names of those that have said something.
     """
 
     columns: Mapping[str, Any]
@@ -53,12 +50,10 @@ def ask(system: System, chosen: FileSystem, period: Period, edges: Edges, job_id
     Parameters
     ----------
     system : System
-    chosen : FileSystem
-        Whose servers are asked.
+    chosen : whose servers are asked.
     period : Period
     edges : {"begin", "touch", "share"}
-    job_id : int or None
-        Of the scheduler's job that ran; None: not known.
+    job_id : of the scheduler's job that ran; None: not known.
     """
     moved, notes = system.traffic(chosen, period, edges)
     full, wrong = system.fullness(chosen, period.start)

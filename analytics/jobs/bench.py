@@ -49,19 +49,14 @@ class Measurement:
     ----------
     scalars : mapping of str to value
         Columns of the summary that the results know.
-    moved : mapping of str to int
-        Bytes of a repetition by the columns of Darshan that coverage factors are made of; empty where a phase both
+    moved : bytes of a repetition by the columns of Darshan that coverage factors are made of; empty where a phase both
         writes and reads.
-    started : str
-        When the bench was started, as the results say it.
-    started_unix_s : float
-        The same in seconds since 1970 UTC.
+    started : when the bench was started, as the results say it.
+    started_unix_s : the same in seconds since 1970 UTC.
     periods : tuple of (float, float)
         Begin and end of each repetition; empty where the results do not say it.
-    places : tuple of str
-        Folder of the files, and mount point.
-    job : int or None
-        Of the scheduler.
+    places : folder of the files, and mount point.
+    job : of the scheduler.
     """
 
     scalars: Mapping[str, Any]
@@ -116,11 +111,8 @@ def _motif(measured: Measured) -> str:
 
 def _binary(size_bytes: float) -> str | None:
     """Return a size of whole KiB, MiB or GiB below 1024 of them such as ``4MiB``; None for another one."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size_bytes >= factor:
-            whole = size_bytes % factor == 0 and size_bytes < 1024 * factor
-            return f"{size_bytes // factor:.0f}{unit}" if whole else None
-    return None
+    text = size_text(size_bytes, exact=True).replace(" ", "")
+    return text if size_bytes == int(size_bytes) and text.endswith("iB") and "," not in text else None
 
 
 def _measurement(results: ResultSet, measured: Measured, started: str, started_unix_s: float) -> Measurement:
@@ -171,13 +163,10 @@ def joined(
     Parameters
     ----------
     found : Measurement
-    system : System
-        The sources.
-    file_system : str, optional
-        The file system, by its name at the site or in the sources; default: that of the bench's folder.
+    system : the sources.
+    file_system : the file system, by its name at the site or in the sources; default: that of the bench's folder.
     edges : {"begin", "touch", "share"}
-    tail_s : float
-        Seconds behind the end of a repetition that belong to it.
+    tail_s : seconds behind the end of a repetition that belong to it.
 
     Raises
     ------

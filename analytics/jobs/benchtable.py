@@ -37,10 +37,8 @@ def bench_table(paths: Sequence[Path], system: System | None = None) -> tuple[Jo
 
     Parameters
     ----------
-    paths : sequence of Path
-        Files of results, or folders such as the archive of a suite.
-    system : System, optional
-        Sources that are asked what the servers did during each measurement; without, there are no columns of them.
+    paths : files of results, or folders such as the archive of a suite.
+    system : sources that are asked what the servers did during each measurement; without, there are no columns of them.
 
     Returns
     -------

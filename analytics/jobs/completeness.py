@@ -34,8 +34,7 @@ class Known:
 
     Attributes
     ----------
-    file, system, source : str
-        File of the table ("": there is one), file system, and source.
+    file, system, source : file of the table ("": there is one), file system, and source.
     rows, known, gaps : int
         Rows of the file system in the file; those with a value; those whose value is stored and not used.
     """

@@ -88,8 +88,7 @@ def of_servers(table: Jobs, name: str, values: Numbers) -> Numbers:
     Parameters
     ----------
     table : Jobs
-    name : str
-        Of the column.
+    name : of the column.
     values : numpy.ndarray, shape (jobs,)
         As stored.
     """

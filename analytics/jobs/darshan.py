@@ -37,12 +37,10 @@ class Log:
 
     Attributes
     ----------
-    outcome : Outcome
-        Whether it is whole, and why not.
+    outcome : whether it is whole, and why not.
     scalars : mapping of str to value
         Columns of the summary that begin with ``darshan_``, ``_jobid``, ``_log_id`` and ``_log``.
-    mounts : tuple of str
-        Mount points with bytes of the job, the one with most first.
+    mounts : mount points with bytes of the job, the one with most first.
     """
 
     outcome: Outcome

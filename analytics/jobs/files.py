@@ -43,8 +43,8 @@ from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.jobs.merging import merged
 from mpiio_ext.analytics.jobs.table import ID, LOG_ID, MOTIF, PERFORMANCE, START, SYSTEM, Jobs, Slice, completed, typed
 from mpiio_ext.analytics.readerprocess import is_hdf5
-from mpiio_ext.analytics.store.lock import alone
 from mpiio_ext.common import files
+from mpiio_ext.common.locks import alone
 from mpiio_ext.errors import FileSystemError
 
 __all__ = ["FORMS", "check_target", "form_of", "read", "slices_of", "update", "write"]
@@ -358,6 +358,15 @@ def _added(jobs: Jobs, path: Path) -> Jobs:
     return _replaced(path, make)
 
 
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    try:
+        with alone(path):
+            yield
+    except FileSystemError as error:
+        raise HistoryError(str(error)) from error
+
+
 def update(jobs: Jobs, path: str | Path) -> Jobs:
     """Add summaries to a file, which is made if it is missing; rows of the same log are replaced.
 
@@ -376,7 +385,7 @@ def update(jobs: Jobs, path: str | Path) -> Jobs:
     """
     path = Path(path)
     check_target(path)
-    with alone(path):
+    with _alone(path):
         if path.exists() and FORMS[form_of(path)] is _write_hdf5:
             return _added(jobs, path)
         whole = jobs

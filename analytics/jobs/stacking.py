@@ -30,10 +30,8 @@ def stack(tables: Sequence[Jobs], source: str) -> tuple[Jobs, int]:
 
     Parameters
     ----------
-    tables : sequence of Jobs
-        In the order in which they were made.
-    source : str
-        Name of the whole in messages.
+    tables : in the order in which they were made.
+    source : name of the whole in messages.
     """
     logs: dict[_Run, set[str]] = {}
     kept: list[Jobs] = []

@@ -48,17 +48,13 @@ def summarize(
 
     Parameters
     ----------
-    logs : sequence of path
-        Darshan logs; results of the bench (JSON), or folders of such.
-    system : System, optional
-        The sources; without, only the columns of Darshan are filled.
-    file_system : str, optional
-        The file system that the jobs used, by its name at the site or in the sources; default: the one with most of
-        their bytes.
+    logs : Darshan logs; results of the bench (JSON), or folders of such.
+    system : the sources; without, only the columns of Darshan are filled.
+    file_system : the file system that the jobs used, by its name at the site or in the sources; default: the one with
+        most of their bytes.
     edges : {"begin", "touch", "share"}
         What becomes of steps at the edges of a job; see :mod:`mpiio_ext.analytics.tools.series`.
-    tail_s : float
-        Seconds behind the end of a job that belong to its period.
+    tail_s : seconds behind the end of a job that belong to its period.
 
     Raises
     ------

@@ -66,12 +66,9 @@ def bind(
     ----------
     text : str
     table : ibis Table
-    units : mapping
-        Units of the columns.
-    aggregates : bool
-        Whether ``sum(…)`` and the like are allowed.
-    boolean : bool
-        Whether the result must be true or false.
+    units : units of the columns.
+    aggregates : whether ``sum(…)`` and the like are allowed.
+    boolean : whether the result must be true or false.
 
     Raises
     ------

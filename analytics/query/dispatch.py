@@ -32,12 +32,9 @@ class Placed:
     ----------
     domain : str
         What the tables are split by, also the name of the key's column; units of different domains do not go together.
-    units : int
-        How many there are.
-    used : frozenset of int
-        Those that have files.
-    table : callable
-        Returns the relation (an Ibis operation) of one unit's files.
+    units : how many there are.
+    used : those that have files.
+    table : returns the relation (an Ibis operation) of one unit's files.
     """
 
     domain: str
@@ -64,8 +61,7 @@ def cut(root: ops.Node, placed: Mapping[ops.Node, Placed]) -> tuple[ops.Node, li
     Parameters
     ----------
     root : Ibis operation
-    placed : mapping
-        Relations of tables that lie in units.
+    placed : relations of tables that lie in units.
     """
     found = list(_largest(root, placed))
     made = {}

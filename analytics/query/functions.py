@@ -36,10 +36,8 @@ def result_type(
     Parameters
     ----------
     function : callable
-    given : str or None
-        The caller's word.
-    sample : callable
-        Gives an Arrow table with some rows of the columns.
+    given : the caller's word.
+    sample : gives an Arrow table with some rows of the columns.
     vectorized : bool
 
     Raises

@@ -40,14 +40,11 @@ class Loaded:
     ----------
     engine : Engine
     store : StoreFiles
-    name : str
-        Of the table.
-    within : KeyRange
-        Keys that matter.
+    name : of the table.
+    within : keys that matter.
     operators : tuple of callable
         Applied one after the other.
-    conditions : tuple of str
-        That all rows must meet, of columns under their own names.
+    conditions : that all rows must meet, of columns under their own names.
     """
 
     engine: Engine

@@ -34,10 +34,8 @@ def origins(
     Parameters
     ----------
     table : ibis Table
-    sources : mapping
-        Relation (an Ibis operation) of each loaded table -> name of the table.
-    merged : mapping
-        (relation of a join, key) -> relation of its right side.
+    sources : relation (an Ibis operation) of each loaded table -> name of the table.
+    merged : (relation of a join, key) -> relation of its right side.
     """
     import ibis.expr.operations as ops
 

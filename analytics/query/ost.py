@@ -91,8 +91,7 @@ def combined(table: ir.Table, keys: Mapping[str, ir.Value], how: Literal["union"
     Parameters
     ----------
     table : ibis Table
-    keys : mapping of str to Ibis value
-        Columns of the groups; none: one group of all rows.
+    keys : columns of the groups; none: one group of all rows.
     how : {"union", "intersection"}
 
     Returns

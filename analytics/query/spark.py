@@ -50,19 +50,14 @@ class SparkEngine(Engine):
 
     Attributes
     ----------
-    master : str
-        ``local[*]`` (this machine, all cores), ``local[2]``, or the URL of a cluster's master.
-    memory : str
-        Memory of the driver, in Java's spelling: ``4g``.
-    temporary : str
-        Folder for shuffles and spills.
-    configuration : mapping
-        Further settings of Spark, by name.
+    master : ``local[*]`` (this machine, all cores), ``local[2]``, or the URL of a cluster's master.
+    memory : memory of the driver, in Java's spelling: ``4g``.
+    temporary : folder for shuffles and spills.
+    configuration : further settings of Spark, by name.
     dispatch : {"target", "subtable", "spark"}
         What a task reads of a placed store: the files of one storage target (the paper's way), of one subtable (more
         tasks than targets), or what Spark puts together.
-    verbose : bool
-        Whether Java's and Spark's remarks at the start are shown.
+    verbose : whether Java's and Spark's remarks at the start are shown.
     """
 
     master: str = "local[*]"

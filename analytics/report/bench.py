@@ -74,12 +74,9 @@ def bench_page(results: Sequence[Path], source: Source, old: Path | None = None)
 
     Parameters
     ----------
-    results : sequence of Path
-        Folders that the bench wrote, or their results.json.
-    source : Source
-        The same results as tables.
-    old : Path, optional
-        A page whose heading is kept, where it is there.
+    results : folders that the bench wrote, or their results.json.
+    source : the same results as tables.
+    old : a page whose heading is kept, where it is there.
 
     Raises
     ------

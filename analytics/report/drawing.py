@@ -12,6 +12,8 @@ A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.resul
   ``groups`` in order of their colours.
 - ``files``: ``bars`` of ``row``, ``start``, ``end``, ``critical``, ``label``; ``quantity``.
 - ``steps``: ``x``, and ``series`` of ``name`` and ``y``, level over ``step`` from each x on; ``spans`` to shade.
+- ``ranks``: ``levels`` of ``reads``, ``writes`` and ``metadata``, rows of bands of 0 to 4; ``edges`` of the bands, and
+  ``run_time`` (:mod:`mpiio_ext.analytics.report.timeline`).
 
 Charts of histories of jobs: :mod:`mpiio_ext.analytics.report.panels`.
 
@@ -25,7 +27,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mpiio_ext.analytics.report import panels
+from mpiio_ext.analytics.report import panels, timeline
 from mpiio_ext.common import plots
 from mpiio_ext.common.plots import Axis, Bars, Line, Look, Mark, Panel, Segments, Spans, Text, corners, look
 from mpiio_ext.common.units import number_words
@@ -212,7 +214,7 @@ def _steps(data: Mapping[str, Any]) -> dict[str, Any]:
 
 _KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "bars": _bars, "files": _files, "lines": _lines, "parallel": _parallel, "ranking": _ranking, "steps": _steps,
-    **panels.KINDS,
+    "ranks": timeline.ranks, **panels.KINDS,
 }  # fmt: skip
 
 

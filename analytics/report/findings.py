@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.diagnosis import Finding
     from mpiio_ext.analytics.diagnosis.activity import Activity
+    from mpiio_ext.analytics.tools.health import DiskStates
 
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 #: Share of the critical time from which a finding is shown as a warning.
@@ -21,23 +22,28 @@ _WARNING = 0.2
 def diagnoses(
     tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None,
     activity: Activity | None = None, own_share: Mapping[str, float | None] | None = None,
+    disks: DiskStates | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Return the diagnosis of a job in each direction that has I/O time: one with a sure cause first, else the longer.
+    """Return the diagnosis of a job in each direction that has I/O time, the most important first.
 
+    That is the one whose sure cause takes most time, else the longer; the writes where reads are but a part of them.
     Each is a mapping of ``document`` (JSON values), ``text`` (lines) and ``shown`` (findings for a page).
     """
     from mpiio_ext.analytics.diagnosis import diagnose
 
-    found: list[tuple[tuple[bool, float], dict[str, Any]]] = []
+    found: list[tuple[tuple[bool, bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:
         one = diagnose(tables["darshan_job"], tables["darshan_file"], direction, anonymous=anonymous, osts=osts,
-                       activity=activity, own_share=(own_share or {}).get(direction))  # fmt: skip
+                       activity=activity, own_share=(own_share or {}).get(direction), disks=disks)  # fmt: skip
         alone = direction == _DIRECTIONS[-1] and not found and bool(one.findings)  # metadata calls of neither direction
         if one.critical_files or alone:
             shown = [_shown(finding, direction) for finding in one.findings]
             longest = max((time.value for _, time in one.critical_files), default=0.0)
             sure = bool(one.findings) and one.findings[0].confidence == "high"
-            found.append(((sure, longest), {"document": one.to_dict(), "text": one.text(), "shown": shown}))
+            needless = direction == "read" and sure and one.findings[0].cause == "read_modify_write"
+            time = one.findings[0].time if sure else longest
+            told = {"document": one.to_dict(), "text": one.text(), "shown": shown}
+            found.append(((sure, not needless, time), told))
     return [told for _, told in sorted(found, key=lambda item: item[0], reverse=True)]
 
 

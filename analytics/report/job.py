@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpiio_ext.analytics.diagnosis.activity import Activity
+    from mpiio_ext.analytics.tools.health import DiskStates
 
 #: Seconds of LMT shown before and after a job; the step of LMT's rows.
 _MARGIN_S, _STEP_S = 60.0, 5.0
@@ -189,13 +190,13 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
 
 def document(
     tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None,
-    activity: Activity | None = None,
+    activity: Activity | None = None, disks: DiskStates | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return what is known of a job: facts, diagnoses, factors, critical files; as JSON can hold it.
 
     `anonymous`: names were taken out of the tables, and the diagnosis shall name neither OSTs nor exact numbers.
-    `osts`: so many OSTs are known to exist. `activity`: what DXT and HEATMAP of its log tell. Without any
-    diagnosis ``undiagnosed`` says why.
+    `osts`: so many OSTs are known to exist. `activity`: what DXT and HEATMAP of its log tell. `disks`: which
+    disks were down or not ready when it began. Without any diagnosis ``undiagnosed`` says why.
 
     All of them look at the same files, so that they agree: those that are not in the background
     (:class:`mpiio_ext.analytics.factors.files.Files`).
@@ -205,7 +206,7 @@ def document(
 
     jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
     own: dict[str, float | None] = {direction: _own_share(tables, direction) for direction in _DIRECTIONS}
-    told = diagnoses(tables, anonymous=anonymous, osts=osts, activity=activity, own_share=own)
+    told = diagnoses(tables, anonymous=anonymous, osts=osts, activity=activity, own_share=own, disks=disks)
     found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)), "diagnosis": told,
                              "directions": {}}  # fmt: skip
     if not told:

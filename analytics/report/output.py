@@ -10,6 +10,7 @@ from mpiio_ext.analytics.report import job
 from mpiio_ext.analytics.report.drawing import drawings
 from mpiio_ext.analytics.report.findings import findings
 from mpiio_ext.analytics.report.grids import cell_words
+from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.common.page import Figure, Grid, Section
 from mpiio_ext.common.page import document as page_of
 from mpiio_ext.common.units import size_text
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.diagnosis.activity import Activity
+    from mpiio_ext.analytics.tools.health import DiskStates
 
 _PAST = {"read": "reading", "write": "writing"}
 
@@ -37,14 +39,11 @@ def store_page(
     Parameters
     ----------
     source : Source
-    title : str
-        Heading.
+    title : heading.
     anonymous, areas
         Whether names are left out, and the science areas that stand for applications.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
-    interactive : bool
-        With figures to point at.
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    interactive : with figures to point at.
     """  # fmt: skip
     from mpiio_ext.analytics.report.store import sections
 
@@ -96,6 +95,8 @@ def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _caption(chart: Chart) -> str:
+    if chart.kind == "ranks":
+        return str(chart.data["caption"])
     if chart.kind == "files":
         words = "Blue: from the first to the last access of each file. Orange: its part of the critical path. The "
         return f"{words}standard streams are left out. {chart.data['left_out']}".strip()
@@ -104,14 +105,16 @@ def _caption(chart: Chart) -> str:
 
 def job_page(
     tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None, interactive: bool = False,
-    activity: Activity | None = None,
+    activity: Activity | None = None, disks: DiskStates | None = None,
 ) -> str:  # fmt: skip
     """Return the page of a job: diagnosis, time line, factors, load of the servers; `interactive`: to point at.
 
-    `anonymous`, `osts` and `activity`: see :func:`mpiio_ext.analytics.report.job.document`.
+    `anonymous`, `osts`, `activity` and `disks`: see :func:`mpiio_ext.analytics.report.job.document`.
     """
-    found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity)
+    found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity, disks=disks)
     charts = job.charts(tables, found)
+    if activity is not None and (ranks := rank_chart(activity)) is not None:
+        charts.append(ranks)
     drawn = drawings(charts, interactive=interactive)
     figures = {chart.name: Figure(title=chart.title, drawing=drawn[chart.name], caption=_caption(chart))
                for chart in charts}  # fmt: skip
@@ -124,7 +127,7 @@ def job_page(
         Section(anchor="diagnosis", title="Diagnosis", findings=findings(found["diagnosis"]),
                 sentences=[*(f"{one['document']['direction'].capitalize()}s: {one['document']['conclusion']}"
                              for one in found["diagnosis"]), *filter(None, [found.get("undiagnosed")])]),
-        Section(anchor="time-line", title="Files over time", figures=list(figures.values()),
+        Section(anchor="time-line", title="Files and ranks over time", figures=list(figures.values()),
                 sentences=() if figures else ["The log has no times of accesses."]),
         Section(anchor="servers", title="File servers", figures=servers),
         Section(anchor="factors", title="Contributing factors", grids=grids,
@@ -148,10 +151,10 @@ def _critical_section(found: Mapping[str, Any]) -> Section:
 
 def job_text(
     tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None,
-    activity: Activity | None = None,
+    activity: Activity | None = None, disks: DiskStates | None = None,
 ) -> str:  # fmt: skip
     """Return what is known of a job as text: facts, diagnosis, factors; arguments as of `job_page`."""
-    found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity)
+    found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity, disks=disks)
     lines = [f"job {found['job_id']}", ""]
     every = [*job.facts(tables), *_speed_facts(found)]
     width = max(len(name) for name, _ in every)

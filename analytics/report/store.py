@@ -60,12 +60,9 @@ def results(
     Parameters
     ----------
     source : Source
-    anonymous : bool
-        Name science areas instead of applications.
-    areas : mapping of str to str, optional
-        Application -> science area.
-    origin : str or None
-        Logs to count.
+    anonymous : name science areas instead of applications.
+    areas : application -> science area.
+    origin : logs to count.
     """
     named: dict[str, dict[str, Any]] = {
         name: {"anonymous": anonymous, "areas": areas} for name in ("applications", "root-causes")

@@ -313,11 +313,9 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
 
     Parameters
     ----------
-    logs : sequence of str
-        Relative to `root`.
+    logs : relative to `root`.
     root : str
-    time_zone : str
-        Of times without zone.
+    time_zone : of times without zone.
     """
     rows: list[Row] = []
     outcomes = []

@@ -116,8 +116,7 @@ def lines_of(data: bytes, problems: Problems, *, ended: bool = True) -> Iterator
     ----------
     data : bytes
     problems : Problems
-    ended : bool
-        The tool ends every line, so that a last one without an end has been cut and is left out.
+    ended : the tool ends every line, so that a last one without an end has been cut and is left out.
     """
     lines = data.split(b"\n")
     last = lines.pop()
@@ -148,10 +147,8 @@ def members_of(path: Path, data: bytes, problems: Problems) -> Iterator[tuple[st
 
     Parameters
     ----------
-    path : Path
-        Of the archive, for messages.
-    data : bytes
-        The archive, unpacked.
+    path : of the archive, for messages.
+    data : the archive, unpacked.
     problems : Problems
     """
     import io

@@ -326,8 +326,7 @@ def convert(logs: Sequence[str], root: str) -> Converted:
 
     Parameters
     ----------
-    logs : sequence of str
-        Relative to `root`.
+    logs : relative to `root`.
     root : str
     """
     jobs, files = [DARSHAN_JOB.schema().empty_table()], [DARSHAN_FILE.schema().empty_table()]

@@ -177,12 +177,9 @@ def read_counters(path: Path, wanted: Collection[str], problems: Problems) -> Co
 
     Parameters
     ----------
-    path : Path
-        Parquet, or CSV, compressed by gzip or not.
-    wanted : collection of str
-        Names, without ``total_``.
-    problems : Problems
-        Lines of CSV that cannot be read are added.
+    path : Parquet, or CSV, compressed by gzip or not.
+    wanted : names, without ``total_``.
+    problems : lines of CSV that cannot be read are added.
 
     Raises
     ------

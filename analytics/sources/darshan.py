@@ -18,10 +18,8 @@ Source: IOMiner, Section II-B; darshan-util, darshan-logutils.h.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -32,7 +30,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.sources.base import Converted, File, Head, Outcome, Parsed, Source, taken
 from mpiio_ext.analytics.tables.arrays import Flags, Whole
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, Table
-from mpiio_ext.common.extras import MissingExtraError
+from mpiio_ext.common.extras import darshan_library
 
 #: Without any progress for so long, a log is given up (seconds).
 PATIENCE_S = 60.0
@@ -52,19 +50,8 @@ Buffer: TypeAlias = Any
 
 
 def library_path() -> str:
-    """Return where libdarshan-util is: in the package ``darshan`` (not imported for that), or known to the linker.
-
-    Raises
-    ------
-    MissingExtraError
-        The package is not installed.
-    """
-    found = importlib.util.find_spec("darshan")
-    if found is None or found.origin is None:
-        raise MissingExtraError("reading Darshan logs", "darshan", "analytics")
-    folder = Path(found.origin).resolve().parent.parent / "darshan.libs"
-    libraries = sorted(folder.glob("libdarshan-util*.so*"))
-    return str(libraries[0]) if libraries else "libdarshan-util.so"
+    """Return where libdarshan-util is, or raise `MissingExtraError`."""
+    return darshan_library("reading Darshan logs", "analytics")
 
 
 @functools.cache
@@ -321,10 +308,8 @@ def convert(logs: Sequence[str], root: str) -> Converted:
 
     Parameters
     ----------
-    logs : sequence of str
-        Paths of the logs, relative to `root`.
-    root : str
-        Folder.
+    logs : paths of the logs, relative to `root`.
+    root : folder.
 
     Returns
     -------

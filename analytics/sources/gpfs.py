@@ -26,8 +26,7 @@ class Colons:
 
     Parameters
     ----------
-    command : str
-        Its name: lines of others are none.
+    command : its name: lines of others are none.
     """
 
     def __init__(self, command: str) -> None:

@@ -121,8 +121,7 @@ def failovers(devices: pa.Table) -> pa.Table:
 
     Parameters
     ----------
-    devices : pyarrow.Table
-        ``devices`` of :func:`read`.
+    devices : ``devices`` of :func:`read`.
 
     Returns
     -------

@@ -14,7 +14,8 @@ Rules
 - The index of an OST is the hexadecimal number in its name, ``snx11025-OST000f``; what stands before is the name of the
   file system.
 
-What stands beside ``lmt`` in the same records: :mod:`.lmttables`.
+What stands beside ``lmt`` in the same records: :mod:`.lmttables`; and time series of other tools that pytokio has
+archived, which are no OSTs in steps of 5 s: :mod:`.tokiots`.
 
 Source: TOKIO, Section "Storage system traffic" (LMT).
 """
@@ -31,12 +32,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mpiio_ext.analytics.readerprocess import is_hdf5
 from mpiio_ext.analytics.sources.base import Converted, File, Head, Outcome, Parsed, Source, taken
 from mpiio_ext.analytics.sources.lmtbases import open_bases, steps_of_base
 from mpiio_ext.analytics.sources.lmthdf5 import read_hdf5
 from mpiio_ext.analytics.sources.lmtsteps import STEP_S, LmtError, Steps
 from mpiio_ext.analytics.sources.lmttables import OTHERS, other_tables
 from mpiio_ext.analytics.sources.records import SourceError
+from mpiio_ext.analytics.sources.tokiots import TIMESERIES, read_timeseries
 from mpiio_ext.analytics.tables.schema import LMT
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -111,11 +114,9 @@ def convert(
 
     Parameters
     ----------
-    logs : sequence of str
-        Relative to `root`.
+    logs : relative to `root`.
     root : str
-    time_zone : str
-        Of the time stamps in databases, which have none.
+    time_zone : of the time stamps in databases, which have none.
     between : (float, float), optional
         Read the steps of this half-open period only (s since 1970 UTC), and some around it; of HDF5, other forms are
         read as a whole.
@@ -141,10 +142,10 @@ class Lmt(Source):
     """A database of LMT (SQLite, or the text of ``mysqldump``), h5lmt, or TOKIO's HDF5."""
 
     NAME = "lmt"
-    MEANING = "Lustre: what servers moved, LMT's database (SQLite, mysqldump), h5lmt or TOKIO's HDF5"
+    MEANING = "what servers moved: LMT's database (SQLite, mysqldump), h5lmt, or TOKIO's HDF5 (of any tool)"
     ROLE = "traffic"
     PATTERNS = ("*.h5lmt", "*.hdf5", "*.h5", "*.sqlite3", "*.sql", "*.sql.gz")
-    TABLES = (LMT, *OTHERS)
+    TABLES = (LMT, *OTHERS, TIMESERIES)
     CUTS = True
 
     def recognizes(self, head: Head) -> bool:
@@ -160,8 +161,17 @@ class Lmt(Source):
             zone = zoneinfo.ZoneInfo(file.time_zone)
         except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError) as error:
             raise SourceError(str(path), 0, f"{file.time_zone!r} is no time zone of this machine") from error
-        tables = taken(convert([path.name], str(path.parent), file.time_zone, file.between), file)
-        return {**tables, **other_tables(path, zone, problems, file.between)}, {}
+        empty = {table.name: table.schema().empty_table() for table in self.TABLES}
+        try:
+            tables = taken(convert([path.name], str(path.parent), file.time_zone, file.between), file)
+        except SourceError:
+            found = read_timeseries(path, file.between, problems, everything=True) if is_hdf5(path) else None
+            if found is None or not found.num_rows:
+                raise
+            return {**empty, "timeseries": found}, {}
+        found = read_timeseries(path, file.between, problems, everything=False) if is_hdf5(path) else None
+        tables = {**tables, **other_tables(path, zone, problems, file.between)}
+        return {**empty, **tables, **({} if found is None else {"timeseries": found})}, {}
 
 
 SOURCE = Lmt()

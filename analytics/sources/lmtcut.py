@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpiio_ext.analytics.sources.lmtsteps import STEP_S
 from mpiio_ext.analytics.tables.arrays import Numbers
 
 if TYPE_CHECKING:
@@ -128,10 +127,12 @@ def cut(file: h5py.File, period: tuple[float, float] | None) -> h5py.File:
     if unit >= steps:
         return file
     stamps = np.asarray(file[_STAMPS[form]][()], dtype=np.float64)
-    base = np.nanmedian(np.where(np.isfinite(stamps), stamps - STEP_S * np.arange(steps), np.nan))
+    apart = np.diff(stamps[np.isfinite(stamps)])
+    step = float(np.median(apart)) if len(apart) else 0.0  # 5 s of LMT, others of other tools
+    base = np.nanmedian(np.where(np.isfinite(stamps), stamps - step * np.arange(steps), np.nan)) if step > 0 else np.nan
     if not np.isfinite(base):
         return file
-    first, last = ((bound - base) / STEP_S for bound in period)
+    first, last = ((bound - base) / step for bound in period)
     if last <= 0 or first >= steps:  # of another day: its begin is enough to say so
         first, last = 0.0, 1.0
     low = max(0, math.floor(first) - _BEFORE) // unit * unit

@@ -120,8 +120,7 @@ class _Reader:
 
     Parameters
     ----------
-    part : _Part
-        Tables are added.
+    part : tables are added.
     """
 
     def __init__(self, part: _Part, problems: Problems, zone: Zone) -> None:

@@ -70,10 +70,8 @@ class Zone:
 
     Parameters
     ----------
-    name : str
-        The time zone.
-    formats : sequence of str
-        Of ``strptime``; the first that fits is taken.
+    name : the time zone.
+    formats : of ``strptime``; the first that fits is taken.
     """
 
     def __init__(self, name: str, formats: Sequence[str]) -> None:

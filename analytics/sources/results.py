@@ -231,8 +231,7 @@ def convert(logs: Sequence[str], root: str) -> Converted:
 
     Parameters
     ----------
-    logs : sequence of str
-        Relative to `root`; names that end in ``.jsonl`` are statistics.
+    logs : relative to `root`; names that end in ``.jsonl`` are statistics.
     root : str
     """
     found: dict[str, list[Any]] = {name: [TABLES[name].schema().empty_table()] for name in _TABLES}

@@ -275,11 +275,9 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
 
     Parameters
     ----------
-    logs : sequence of str
-        Relative to `root`.
+    logs : relative to `root`.
     root : str
-    time_zone : str
-        Of times without zone.
+    time_zone : of times without zone.
     """
     zone = zoneinfo.ZoneInfo(time_zone)
     tables, outcomes = [SLURM.schema().empty_table()], []

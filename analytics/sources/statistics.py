@@ -356,10 +356,8 @@ def read_statistics(path: Path, log: str, log_id: int, out: dict[str, list[dict[
     Parameters
     ----------
     path : Path
-    log : str
-        Its name for the manifest.
-    log_id : int
-        Its number there.
+    log : its name for the manifest.
+    log_id : its number there.
     out : mapping of str to list
         Rows of ``runs``, ``darshan_job`` and ``darshan_file`` are added.
 

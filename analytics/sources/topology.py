@@ -117,14 +117,10 @@ class JobRadius:
 
     Attributes
     ----------
-    mean, least, greatest : float or None
-        Distance from the centroid, in hops of the coordinates; None where no node is known.
-    centroid : tuple of float, or None
-        x, y, z.
-    nodes : int
-        Nodes that are known.
-    unknown : tuple of str
-        Nodes of the job that are not in the table, or there without coordinates.
+    mean, least, greatest : distance from the centroid, in hops of the coordinates; None where no node is known.
+    centroid : x, y, z.
+    nodes : nodes that are known.
+    unknown : nodes of the job that are not in the table, or there without coordinates.
     """
 
     mean: float | None
@@ -140,11 +136,9 @@ def job_radius(processors: pa.Table, nodes: Iterable[str]) -> JobRadius:
 
     Parameters
     ----------
-    processors : pyarrow.Table
-        ``processors`` of :func:`read`.
-    nodes : iterable of str
-        Names of the job's nodes (:func:`mpiio_ext.common.slurm.expand_nodes` of Slurm's list); one
-        that comes twice counts once.
+    processors : ``processors`` of :func:`read`.
+    nodes : names of the job's nodes (:func:`mpiio_ext.common.slurm.expand_nodes` of Slurm's list); one that comes twice
+        counts once.
 
     References
     ----------

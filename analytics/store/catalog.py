@@ -26,15 +26,13 @@ class Catalog:
 
     Parameters
     ----------
-    folder : str or Path
-        The store's folder.
+    folder : the store's folder.
 
     Attributes
     ----------
     knows_layouts : bool
         That :meth:`files` and :meth:`units` take `layouts`.
-    folder : Path
-        Absolute.
+    folder : absolute.
     osts : int
         Width of the OST bitmap in OSTs: ``darshan_file`` has the columns ``ost_words(osts)``. Older files may lack
         the last ones (read them with union by name); NULL there means 0.
@@ -63,8 +61,7 @@ class Catalog:
         Parameters
         ----------
         table : str
-        low, high : float, optional
-            Only files that may hold keys from `low` to `high`, both included: ``job_id``, of ``lmt`` the time.
+        low, high : only files that may hold keys from `low` to `high`, both included: ``job_id``, of ``lmt`` the time.
 
         Raises
         ------
@@ -90,8 +87,7 @@ class Catalog:
         Parameters
         ----------
         table : str
-        low, high : float, optional
-            As in :meth:`entries`.
+        low, high : as in :meth:`entries`.
         layouts : callable, optional
             Says of a layout (columns and values) whether rows of ``darshan_file`` with it matter. Where no common
             layout of a file does, the rows with the others are read from the file beside it.

@@ -71,12 +71,9 @@ def write_files(
     rows : iterator of pyarrow.Table
     schema : pyarrow.Schema
     folder : Path
-    stem : str
-        Begin of the files' names.
-    model : FileEntry
-        What the entries have in common.
-    prepare : callable, optional
-        Called with each file's name before it is written.
+    stem : begin of the files' names.
+    model : what the entries have in common.
+    prepare : called with each file's name before it is written.
     """
     entries: list[FileEntry] = []
     rest = next(rows, None)
@@ -166,18 +163,12 @@ def merge_parts(
 
     Parameters
     ----------
-    folder : Path
-        Of the store.
-    manifest : Manifest
-        Its state.
-    staged : sequence of Staged
-        New rows.
-    replaced : mapping of int to set of int
-        Commit -> IDs of logs whose rows of that commit do not count any more.
-    osts : int
-        Width of the OST bitmap at least.
-    conflicts : Conflicts, optional
-        Gets what sources of ``lmt`` contradict each other in; their ages are those of :func:`age_of`.
+    folder : of the store.
+    manifest : its state.
+    staged : new rows.
+    replaced : commit -> IDs of logs whose rows of that commit do not count any more.
+    osts : width of the OST bitmap at least.
+    conflicts : gets what sources of ``lmt`` contradict each other in; their ages are those of :func:`age_of`.
     """
     number = manifest.commit + 1
     files = list(manifest.files)

@@ -36,12 +36,9 @@ class Meeting:
 
     Attributes
     ----------
-    older, newer : int
-        Ages of the sources (`mpiio_ext.analytics.store.merge.Source`).
-    steps : int
-        Steps of an OST with other values.
-    first, last : float
-        Of these steps: start of the first and of the last one, s since 1970 UTC.
+    older, newer : ages of the sources (`mpiio_ext.analytics.store.merge.Source`).
+    steps : steps of an OST with other values.
+    first, last : of these steps: start of the first and of the last one, s since 1970 UTC.
     """
 
     older: int
@@ -95,8 +92,7 @@ def with_conflicts(logs: pa.Table, meetings: Sequence[Meeting], keys: Mapping[in
     ----------
     logs : pyarrow.Table
     meetings : sequence of Meeting
-    keys : mapping of int to str
-        Age -> key (:func:`mpiio_ext.analytics.store.logtable.keys_of`) of the logs that may be among `logs`.
+    keys : age -> key (:func:`mpiio_ext.analytics.store.logtable.keys_of`) of the logs that may be among `logs`.
     """
     said: dict[str, list[str]] = {}
     for one in meetings:

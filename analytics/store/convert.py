@@ -155,14 +155,10 @@ def convert_chunk(
     Parameters
     ----------
     connector : Connector
-    logs : sequence of str
-        Relative to `root`.
-    ids : sequence of int
-        The store's ID of each log.
-    stem : str
-        Begin of the parts' names.
-    osts : int
-        Width of the OST bitmap at least.
+    logs : relative to `root`.
+    ids : the store's ID of each log.
+    stem : begin of the parts' names.
+    osts : width of the OST bitmap at least.
 
     Raises
     ------

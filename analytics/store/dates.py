@@ -40,12 +40,9 @@ def with_dates(seen: pa.Table, logs: pa.Table, time_zone: str) -> pa.Table:
 
     Parameters
     ----------
-    seen : pyarrow.Table
-        As `SCANNED`; where ``dated`` is empty, the date is that of the last change, and the log may know better.
-    logs : pyarrow.Table
-        What the manifest knows.
-    time_zone : str
-        Of the days.
+    seen : as `SCANNED`; where ``dated`` is empty, the date is that of the last change, and the log may know better.
+    logs : what the manifest knows.
+    time_zone : of the days.
     """
     open_rows = np.flatnonzero(np.asarray(pc.equal(seen.column("dated"), "")))
     if not len(open_rows):

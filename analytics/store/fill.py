@@ -415,10 +415,8 @@ def fill(
     setup : Setup
     start, end : ISO date, date, datetime or None
         First and last day, both included; None: no bound. Logs without a date belong to every period.
-    connectors : mapping of str to Connector, optional
-        In the place of the own ones, by kind.
-    quiet : bool, optional
-        Show no progress; default: where the standard error stream is no terminal.
+    connectors : in the place of the own ones, by kind.
+    quiet : show no progress; default: where the standard error stream is no terminal.
 
     Raises
     ------

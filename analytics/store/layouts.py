@@ -109,14 +109,11 @@ def split_of(
 
     Parameters
     ----------
-    split : Split
-        That has seen all rows of the file.
+    split : that has seen all rows of the file.
     entry : FileEntry
-    path : Path
-        Of the file.
+    path : of the file.
     schema : pyarrow.Schema
-    prepare : callable, optional
-        Called with the name of the file beside before it is written.
+    prepare : called with the name of the file beside before it is written.
     """
     rows = split.finish(entry.rows)
     if rows is None:

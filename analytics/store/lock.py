@@ -1,6 +1,6 @@
-"""One change at a time: locks on a store's folder, or on a file, that end with the process that holds them.
+"""One fill at a time: a lock on a store's folder that ends with the process that holds it.
 
-A second fill of a store is refused, since it may take hours; a second change of a file waits, since it takes moments.
+A second fill of a store is refused, since it may take hours.
 
 Guarantees. A fill that fails before it has written anything leaves nothing: a set-up with a wrong path makes no folder
 that looks like a store. The lock's file is removed only by its holder; who has waited for a file that is gone meanwhile
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.common.locks import is_at
 
 
 @contextlib.contextmanager
@@ -44,41 +45,6 @@ def locked(folder: Path) -> Iterator[None]:
             raise
 
 
-@contextlib.contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Hold a file for a change that reads and replaces it; waits while another process or thread does.
-
-    The lock is a file beside it, which is gone afterwards.
-
-    Raises
-    ------
-    AnalyticsError
-        The folder cannot be written, or its file system has no locks.
-    """
-    beside = path.with_name(f".{path.name[:200]}.lock")
-    while True:
-        try:
-            stream = beside.open("a+", encoding="utf-8")
-        except OSError as error:
-            raise AnalyticsError(f"{path}: cannot be written: {error.strerror}") from error
-        with stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX)
-            except OSError as error:
-                raise AnalyticsError(
-                    f"{path}: the file system has no locks ({error.strerror}), so that two writers could lose rows; "
-                    "mount Lustre with -o flock, or choose a folder elsewhere"
-                ) from error
-            if not _is_at(stream, beside):
-                continue  # its holder has removed it after it was opened here
-            try:
-                yield
-            finally:
-                with contextlib.suppress(OSError):
-                    beside.unlink(missing_ok=True)  # still held: who waits sees that it is gone
-            return
-
-
 def _held(folder: Path) -> IO[str]:
     """Return the lock's file, open and locked."""
     path = folder / "lock"
@@ -90,7 +56,7 @@ def _held(folder: Path) -> IO[str]:
             raise AnalyticsError(f"{folder}: the store's folder cannot be written: {error.strerror}") from error
         try:
             _lock(stream, folder, path)
-            if _is_at(stream, path):
+            if is_at(stream, path):
                 return stream
         except BaseException:
             stream.close()
@@ -112,14 +78,6 @@ def _lock(stream: IO[str], folder: Path, path: Path) -> None:
             f"{path}: the file system has no locks ({error.strerror}); mount Lustre with -o flock, or choose a "
             "store folder elsewhere"
         ) from error
-
-
-def _is_at(stream: IO[str], path: Path) -> bool:
-    """Return whether an open file is the one that has this name now."""
-    try:
-        return os.path.samestat(os.fstat(stream.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _undo(folder: Path, made: Sequence[Path]) -> None:

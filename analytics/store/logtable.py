@@ -98,8 +98,7 @@ class Comparison:
         Rows of the manifest that the scan lacks and that were there before.
     returned : numpy.ndarray
         Rows of the manifest that had vanished and are there again, unchanged.
-    known : int
-        Logs that are unchanged.
+    known : logs that are unchanged.
     """
 
     new: Any

@@ -36,29 +36,19 @@ class FileEntry:
 
     Attributes
     ----------
-    table : str
-        Name of the table.
-    path : str
-        Relative to the store's folder, or absolute where it lies on a storage target.
-    rows, bytes : int
-        Rows, and size of the file.
+    table : name of the table.
+    path : relative to the store's folder, or absolute where it lies on a storage target.
+    rows, bytes : rows, and size of the file.
     low, high : int
         Smallest and largest key in it, both included: ``job_id``, of ``lmt`` the time in s since 1970 UTC, floored.
-    period : str
-        Of its logs: ``2018-01``, ``2018-01-28``, or ``undated``; ``""`` in tables that are not split by period.
-    commits : tuple of int
-        Numbers of the commits that gave its rows.
-    osts : int
-        Width of its OST bitmap in OSTs (``darshan_file``), else 0.
-    subtable : int
-        Number of the subtable when it is placed, else -1.
-    target : int
-        Number of the storage target on which it lies, else -1.
-    layouts : tuple of tuples, or None
-        Layouts (`mpiio_ext.analytics.tables.schema.LAYOUT`) of its rows that are common
+    period : of its logs: ``2018-01``, ``2018-01-28``, or ``undated``; ``""`` in tables that are not split by period.
+    commits : numbers of the commits that gave its rows.
+    osts : width of its OST bitmap in OSTs (``darshan_file``), else 0.
+    subtable : number of the subtable when it is placed, else -1.
+    target : number of the storage target on which it lies, else -1.
+    layouts : layouts (`mpiio_ext.analytics.tables.schema.LAYOUT`) of its rows that are common
         (:mod:`mpiio_ext.analytics.store.layouts`); none: they are too different. None: nobody has looked yet.
-    uncommon : str
-        File with the rows of other layouts, a second time; its path as `path`, or empty where there are none.
+    uncommon : file with the rows of other layouts, a second time; its path as `path`, or empty where there are none.
     """
 
     __pydantic_config__ = CLOSED
@@ -84,20 +74,13 @@ class Manifest:
 
     Attributes
     ----------
-    commit : int
-        Number of the state; 0: empty.
-    files : tuple of FileEntry
-        All valid files.
-    logs : tuple of str
-        Segments of the table of logs, relative to the folder, oldest first.
-    osts : int
-        Width of the widest OST bitmap, in OSTs.
-    options : mapping
-        What changes the rows that the connectors make (time zones …), as when the store was made.
-    placement : mapping
-        Storage targets and the bounds of the subtables; empty when the tables are not placed.
-    notes : tuple of str
-        What is suspicious in the contents, a line each: times that are off by whole hours.
+    commit : number of the state; 0: empty.
+    files : all valid files.
+    logs : segments of the table of logs, relative to the folder, oldest first.
+    osts : width of the widest OST bitmap, in OSTs.
+    options : what changes the rows that the connectors make (time zones …), as when the store was made.
+    placement : storage targets and the bounds of the subtables; empty when the tables are not placed.
+    notes : what is suspicious in the contents, a line each: times that are off by whole hours.
     """
 
     __pydantic_config__ = CLOSED

@@ -105,10 +105,8 @@ def best_rows(table: str, rows: pa.Table) -> pa.Table:
 
     Parameters
     ----------
-    table : str
-        One of `IDENTITY`.
-    rows : pyarrow.Table
-        With a column ``age`` beside those of the table.
+    table : one of `IDENTITY`.
+    rows : with a column ``age`` beside those of the table.
     """
     alternatives, wanted = IDENTITY[table]
     known = np.zeros(rows.num_rows, dtype=np.int64)
@@ -150,10 +148,8 @@ def merged(
     ----------
     table : str
     sources : sequence of Source
-    schema : pyarrow.Schema
-        Of the result; columns that a source lacks are NULL (words of the OST bitmap 0).
-    conflicts : Conflicts, optional
-        Is shown the rows of ``lmt``.
+    schema : of the result; columns that a source lacks are NULL (words of the OST bitmap 0).
+    conflicts : is shown the rows of ``lmt``.
     """
     together = table in IDENTITY
     inner = schema.append(pa.field("age", pa.int64())) if together else schema

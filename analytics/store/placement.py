@@ -210,8 +210,7 @@ def place(store: str | Path, plan: PlacementPlan, *, anew: bool = False) -> Mani
     ----------
     store : path
     plan : PlacementPlan
-    anew : bool
-        Compute the bounds of the subtables again, and write all files.
+    anew : compute the bounds of the subtables again, and write all files.
 
     Raises
     ------

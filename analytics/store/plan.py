@@ -54,8 +54,7 @@ class Plan:
         What the manifest says of those among them that have changed.
     vanished, returned : pyarrow.Table
         What it says of logs that are gone, or there again.
-    known : int
-        Logs that it knows and that are unchanged.
+    known : logs that it knows and that are unchanged.
     outside : pyarrow.Table
         Logs that are not of the period, as `SEEN`.
     looked_at : pyarrow.Table
@@ -130,8 +129,7 @@ def mark_duplicates(todo: pa.Table, found: pa.Array, logs: pa.Table, replaced: p
     ----------
     todo, found : pyarrow.Table, pyarrow.Array
         Logs, and the digest of each ("" or "!…" where there is none).
-    logs, replaced : pyarrow.Table
-        Those of the manifest, and those of them that do not count any more.
+    logs, replaced : those of the manifest, and those of them that do not count any more.
     """
     names = pc.binary_join_element_wise(todo.column("root"), todo.column("path"), "/").combine_chunks()
     marked = pa.table({"kind": todo.column("kind"), "digest": found, "row": np.arange(todo.num_rows)})

@@ -123,10 +123,8 @@ class Pool:
 
     Parameters
     ----------
-    workers : int
-        Processes; 0: tasks run in this one, where a crash is the end of all.
-    timeout_s : float
-        A task that takes longer is ended.
+    workers : processes; 0: tasks run in this one, where a crash is the end of all.
+    timeout_s : a task that takes longer is ended.
     """
 
     def __init__(self, workers: int, timeout_s: float) -> None:

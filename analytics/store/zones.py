@@ -89,11 +89,9 @@ def zone_notes(folder: Path, manifest: Manifest, zone: str) -> list[str]:
 
     Parameters
     ----------
-    folder : Path
-        Of the store.
+    folder : of the store.
     manifest : Manifest
-    zone : str
-        The site's time zone, for the advice.
+    zone : the site's time zone, for the advice.
     """
     slurm = _times(folder, manifest, "slurm")
     if not slurm.num_rows:
@@ -114,8 +112,7 @@ class Days:
 
     Parameters
     ----------
-    zone : str
-        The site's time zone.
+    zone : the site's time zone.
     """
 
     def __init__(self, zone: str) -> None:

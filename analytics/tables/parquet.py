@@ -59,12 +59,9 @@ class TableWriter:
     ----------
     path : Path
     schema : pyarrow.Schema
-    table : str
-        Name of the table: says which column is the key.
-    group_rows, group_bytes : int
-        Largest row group.
-    seen : callable, optional
-        Called with the rows of each row group.
+    table : name of the table: says which column is the key.
+    group_rows, group_bytes : largest row group.
+    seen : called with the rows of each row group.
 
     Attributes
     ----------

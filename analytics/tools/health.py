@@ -59,15 +59,11 @@ class Fullness:
 
     Attributes
     ----------
-    time : float
-        Of the sample, in seconds since 1970 UTC.
-    lead_s : float
-        How long before the moment that was.
-    next_time : float or None
-        Of the next sample, which may be behind the moment.
+    time : of the sample, in seconds since 1970 UTC.
+    lead_s : how long before the moment that was.
+    next_time : of the next sample, which may be behind the moment.
     source : str
-    targets : tuple of Target
-        OSTs with a known size, by name.
+    targets : OSTs with a known size, by name.
     """
 
     time: float
@@ -105,10 +101,8 @@ class Failovers:
     ----------
     time, lead_s, next_time, source
         As of :class:`Fullness`.
-    usual : int
-        OSTs that most servers have.
-    osts : int
-        OSTs in the map.
+    usual : OSTs that most servers have.
+    osts : OSTs in the map.
     overloaded : mapping of str to tuple of str
         Server with another number -> its OSTs.
     """
@@ -145,12 +139,9 @@ class DiskStates:
     ----------
     time, lead_s, next_time, source
         As of :class:`Fullness`.
-    disks : int
-        Disks in the list.
-    down : tuple of str
-        Disks whose availability is not up: down, recovering, unrecovered.
-    not_ready : tuple of str
-        Disks whose status is not ready: suspended, being emptied …
+    disks : disks in the list.
+    down : disks whose availability is not up: down, recovering, unrecovered.
+    not_ready : disks whose status is not ready: suspended, being emptied …
     words : mapping of str to str
         Disk of either kind -> its state in words.
     """
@@ -272,14 +263,10 @@ def fullness(
 
     Parameters
     ----------
-    records : sequence of Records
-        Of ``lfs df``, LMT or ``mmdf``; others are left out. The youngest sample before `when` counts.
-    when : float
-        In seconds since 1970 UTC.
-    file_systems : collection of str, optional
-        Names of the file system; default: whatever the records are about.
-    most_age_s : float
-        Older samples are named, and not taken.
+    records : of ``lfs df``, LMT or ``mmdf``; others are left out. The youngest sample before `when` counts.
+    when : in seconds since 1970 UTC.
+    file_systems : names of the file system; default: whatever the records are about.
+    most_age_s : older samples are named, and not taken.
     """
     notes: list[str] = []
     tables = _full_tables(records, file_systems)
@@ -308,8 +295,7 @@ def failovers(
 
     Parameters
     ----------
-    records : sequence of Records
-        Of ``lctl dl -t``: tables ``devices``; others are left out.
+    records : of ``lctl dl -t``: tables ``devices``; others are left out.
     when, file_systems, most_age_s
         As of :func:`fullness`.
     """
@@ -344,8 +330,7 @@ def disk_states(
 
     Parameters
     ----------
-    records : sequence of Records
-        Of ``mmlsdisk``: tables ``disk_states``; others are left out. Without any there is nothing to say.
+    records : of ``mmlsdisk``: tables ``disk_states``; others are left out. Without any there is nothing to say.
     when, file_systems, most_age_s
         As of :func:`fullness`.
     """

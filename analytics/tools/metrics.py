@@ -44,14 +44,10 @@ def factor(quantity: str, unit: str, step_s: float, counter: bool = False) -> fl
 
     Parameters
     ----------
-    quantity : str
-        bytes_read, bytes_written or cpu.
-    unit : str
-        As it stands in brackets; empty: bytes, or %.
-    step_s : float
-        Length of a step, in seconds: a rate is of all of it.
-    counter : bool
-        The values only grow; a rate does not.
+    quantity : bytes_read, bytes_written or cpu.
+    unit : as it stands in brackets; empty: bytes, or %.
+    step_s : length of a step, in seconds: a rate is of all of it.
+    counter : the values only grow; a rate does not.
 
     Returns
     -------

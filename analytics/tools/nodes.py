@@ -16,10 +16,8 @@ def placement(records: Sequence[Records], names: Sequence[str] | None) -> tuple[
 
     Parameters
     ----------
-    records : sequence of Records
-        Of a map of the network: tables ``processors``; the first that knows most of the nodes counts.
-    names : sequence of str, or None
-        Of the nodes; None: no source says which nodes the job had.
+    records : of a map of the network: tables ``processors``; the first that knows most of the nodes counts.
+    names : of the nodes; None: no source says which nodes the job had.
     """
     maps = [each for each in records if "processors" in each.tables]
     if not maps:

@@ -31,16 +31,11 @@ class Others:
 
     Attributes
     ----------
-    jobs : pyarrow.Table
-        Columns of the store's table ``slurm``: a row a job that overlaps the period.
-    nodes : int or None
-        Nodes of all these jobs together; None where none of them says how many it had.
-    node_hours : float or None
-        Nodes by the time inside the period, in hours.
-    unknown : int
-        Jobs of which the number of nodes is not known: they are not in the sums.
-    missing : float
-        Share of the period that no list covers, 0 to 1.
+    jobs : columns of the store's table ``slurm``: a row a job that overlaps the period.
+    nodes : nodes of all these jobs together; None where none of them says how many it had.
+    node_hours : nodes by the time inside the period, in hours.
+    unknown : jobs of which the number of nodes is not known: they are not in the sums.
+    missing : share of the period that no list covers, 0 to 1.
     """
 
     jobs: pa.Table
@@ -83,9 +78,8 @@ def jobs_in(records: Sequence[Records], period: Period) -> tuple[Others | None, 
 
     Parameters
     ----------
-    records : sequence of Records
-        Of the scheduler: tables ``slurm``. A dump that covers no moment of the period says nothing about it and is
-        left out; a job that several dumps have counts once, as the last of them has it.
+    records : of the scheduler: tables ``slurm``. A dump that covers no moment of the period says nothing about it and
+        is left out; a job that several dumps have counts once, as the last of them has it.
     period : Period
 
     Returns

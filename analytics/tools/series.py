@@ -50,16 +50,11 @@ class Series:
 
     Attributes
     ----------
-    quantity : str
-        What: bytes_read, bytes_written, cpu, memory, or the name of an operation.
-    unit : str
-        Of a value: B, count, %.
-    level : bool
-        A state (a load) rather than an amount that was moved in the step.
-    step_s : float
-        Length of a step in seconds.
-    first : float
-        Begin of the first step, in seconds since 1970 UTC.
+    quantity : what: bytes_read, bytes_written, cpu, memory, or the name of an operation.
+    unit : of a value: B, count, %.
+    level : a state (a load) rather than an amount that was moved in the step.
+    step_s : length of a step in seconds.
+    first : begin of the first step, in seconds since 1970 UTC.
     names : tuple of str, of length k
         The components: OSTs, servers.
     values : (n, k) array of float64
@@ -208,12 +203,9 @@ def from_rows(
         NaN where they are not known.
     quantity, unit, step_s, level
         See :class:`Series`.
-    first : float, optional
-        Begin of the grid; default: the first time.
-    steps : int, optional
-        Length of the grid; default: up to the last time.
-    order : sequence of str, optional
-        The components; default: those of the rows, sorted.
+    first : begin of the grid; default: the first time.
+    steps : length of the grid; default: up to the last time.
+    order : the components; default: those of the rows, sorted.
 
     Returns
     -------

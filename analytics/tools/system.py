@@ -408,7 +408,7 @@ def _unknown_system() -> str:
 
 def _says_which(records: Records) -> bool:
     """Return whether a source says which file system its samples are of."""
-    if "lmt" in records.tables:
+    if "lmt" in records.tables and records.tables["lmt"].num_rows:
         return True
     table = records.tables.get("node_io")
     return table is not None and "filesystem_name" in table.column_names

@@ -20,6 +20,7 @@ Source: TOKIO, Section "Storage system traffic".
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -44,6 +45,15 @@ _GPFS_OPERATIONS = {
     "read_directory": "readdir",
     "inode_updates": "inode_updates",
 }
+#: Group and dataset of pytokio's HDF5 -> quantity; of metadata targets all datasets are operations.
+_TOKIO = {
+    **{("datatargets", f"{way}{what}"): (key, "") for way, key in (("read", "read"), ("write", "written"))
+       for what in ("bytes", "rates")},
+    **{("datatargets", f"{way}{what}"): ("operations", way) for way in ("read", "write")
+       for what in ("ops", "oprates")},
+    ("dataservers", "cpuload"): ("cpu", "oss"),
+    ("mdservers", "cpuload"): ("cpu", "mds"),
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,16 +63,11 @@ class Traffic:
     Attributes
     ----------
     period : Period
-    sources : tuple of str
-        Names of the sources that say it.
-    read, written : Series or None
-        Bytes by data target; None where no source says it.
-    cpu : mapping of str to Series
-        Load in % by server, for ``oss`` (data) and ``mds`` (metadata).
-    operations : mapping of str to Series
-        Metadata operations by server: open, close, getattr …
-    notes : tuple of str
-        What was left out, and why.
+    sources : names of the sources that say it.
+    read, written : bytes by data target; None where no source says it.
+    cpu : load in % by server, for ``oss`` (data) and ``mds`` (metadata).
+    operations : metadata operations by server: open, close, getattr …
+    notes : what was left out, and why.
     """
 
     period: Period
@@ -110,6 +115,27 @@ def _lmt(records: Records, period: Period, systems: Collection[str] | None) -> F
                 ("operations", name),
                 Rows(numbers(rows, "time"), _called(rows, "mds"), numbers(rows, "count"), step, "count"),
             )
+
+
+    if "timeseries" in records.tables:
+        yield from _tokio(records.tables["timeseries"], period)
+
+
+def _tokio(table: pa.Table, period: Period) -> Found:
+    """Time series of pytokio: amounts of a step, or rates times its length; loads."""
+    for dataset, rows in split(table, "dataset"):
+        for group, mine in split(rows, "group"):
+            key = _TOKIO.get((group, dataset))
+            if key is None and group == "mdtargets":
+                key = ("operations", re.sub(r"(?:rates|s)$", "", dataset))
+            steps = np.unique(numbers(mine, "step"))
+            if key is None or len(steps) != 1:
+                continue
+            step = float(steps[0])
+            mine = cut(mine, period, step, 0.0)
+            values = numbers(mine, "value") * (step if dataset.endswith("rates") else 1.0)
+            unit = "%" if key[0] == "cpu" else "B" if key[0] in ("read", "written") else "count"
+            yield key, Rows(numbers(mine, "time"), mine["column"], values, step, unit, level=key[0] == "cpu")
 
 
 def _called(rows: pa.Table, kind: str) -> pa.ChunkedArray:
@@ -206,12 +232,10 @@ def traffic(
 
     Parameters
     ----------
-    records : sequence of Records
-        Of any sources and days; those that say nothing about traffic are left out. Where several say the same value,
-        the later record counts.
+    records : of any sources and days; those that say nothing about traffic are left out. Where several say the same
+        value, the later record counts.
     period : Period
-    file_systems : collection of str, optional
-        Names of the file system in sources that have several; default: all of them.
+    file_systems : names of the file system in sources that have several; default: all of them.
     edges : {"begin", "touch", "share"}
         What becomes of the steps at the edges of the period; see :mod:`.series`.
 
@@ -312,7 +336,7 @@ def _nothing(records: Sequence[Records], period: Period) -> str:
     if unused:
         return "; ".join(unused[:3])
     for each in records:
-        for name in ("lmt", "samples", "node_io", "series"):
+        for name in ("lmt", "timeseries", "samples", "node_io", "series"):
             if _reader_of(each) is not None and name in each.tables and each.tables[name].num_rows:
                 times = numbers(each.tables[name], "time")
                 times = times[np.isfinite(times)]

@@ -18,7 +18,7 @@ struct kind {
     void (*run)(void);
 };
 
-extern const struct kind known_kinds[], held_kinds[], later_kinds[]; /* up to the one without a name */
+extern const struct kind known_kinds[], held_kinds[], later_kinds[], last_kinds[]; /* up to the one without a name */
 
 extern int rank, ranks, size;
 extern char folder[PATH_BYTES - 64]; /* of all files */

@@ -106,13 +106,11 @@ static void small_posix(void)
 
 static void random_reads(void)
 {
-    MPI_File file;
+    MPI_File file = open_together(input, MPI_MODE_RDONLY, NULL);
 
-    one_writer();
-    file = open_shared(MPI_MODE_RDONLY, NULL);
     srand((unsigned)rank + 1);
     for (int k = 0; k < 100000 * size; k++)
-        MPI_File_read_at(file, (MPI_Offset)(rand() % (48 * size * 256)) * 4 * KIB, data, 4 * KIB, MPI_BYTE,
+        MPI_File_read_at(file, (MPI_Offset)(rand() % (INPUT_MIB * 256)) * 4 * KIB, data, 4 * KIB, MPI_BYTE,
                          MPI_STATUS_IGNORE);
     MPI_File_close(&file);
 }

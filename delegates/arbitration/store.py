@@ -12,11 +12,9 @@ Guarantees. A reader sees the file before or after a save, never half of one. Tw
 
 from __future__ import annotations
 
-import fcntl
 import json
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +24,7 @@ from pydantic import Field
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import CLOSED, DocumentError
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.locks import alone
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.errors import FileSystemError
@@ -139,15 +138,6 @@ class Store:
         except DocumentError as error:
             raise CurveError(str(error.of(self.path))) from error
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        try:
-            with self.path.with_name(f"{self.path.name}.lock").open("a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                yield
-        except OSError as error:
-            raise FileSystemError(error.errno, error.strerror, str(self.path)) from error
-
     def names(self) -> list[str]:
         """Return the names that have a curve."""
         return sorted(self._document().curves)
@@ -162,7 +152,7 @@ class Store:
         FileSystemError
             It cannot be written.
         """
-        with self._alone():
+        with alone(self.path):
             document = self._document()
             for name, curve in curves.items():
                 _append(document.curves.setdefault(name, []), curve.source, _points(curve))
@@ -186,7 +176,7 @@ class Store:
         FileSystemError
             It cannot be written.
         """
-        with self._alone():
+        with alone(self.path):
             document = self._document()
             kept = document.curves.get(name, [])
             if not kept:

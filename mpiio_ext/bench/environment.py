@@ -66,39 +66,46 @@ def _job() -> dict[str, str]:
     return {} if number is None else {"job": number}
 
 
-def describe(comm: MPI.Intracomm, path: Path, interface_versions: dict[str, str]) -> dict[str, Any]:
-    """Return the environment as a JSON-compatible dictionary; collective over `comm`, equal on every rank."""
-    from mpi4py import MPI
-
-    hosts = comm.allgather(MPI.Get_processor_name())
+def here(path: Path) -> dict[str, Any]:
+    """Return machine, file system, versions and command line of this process, for JSON; MPI is not asked."""
     kind, mount = file_system_of(path)
     space = os.statvfs(path)
-    record = {
+    return {
         "started": datetime.datetime.now(datetime.timezone.utc).astimezone().isoformat(timespec="seconds"),
         "command_line": shlex.join([Path(sys.executable).name, *sys.orig_argv[1:]]),
         **_job(),
-        "ranks": comm.size,
-        "hosts": sorted(set(hosts)),
-        "ranks_per_host": max(hosts.count(host) for host in set(hosts)),
         "kernel": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
         "cpu_model": _cpu_model(),
         "cpus_online_count": os.cpu_count(),
-        "cpus_of_rank_0_count": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "path": str(path),
         "file_system_type": kind,
         "file_system_mount": mount,
         "file_system_free_bytes": space.f_bavail * space.f_frsize,
-        "mpi_library": MPI.Get_library_version().replace("\0", "").strip().splitlines()[0].strip(),
-        "mpi_standard": ".".join(str(part) for part in MPI.Get_version()),
         "git_revision": _git_revision(),
         "versions": {
             "python": platform.python_version(),
             **{name: _version(name) for name in ("mpiio_ext", "mpi4py", "numpy", "pyarrow")},
-            **interface_versions,
         },
         "variables": {n: v for n, v in sorted(os.environ.items()) if n.startswith(_VARIABLE_PREFIXES)},
+    }
+
+
+def describe(comm: MPI.Intracomm, path: Path, interface_versions: dict[str, str]) -> dict[str, Any]:
+    """Return the environment as a JSON-compatible dictionary; collective over `comm`, equal on every rank."""
+    from mpi4py import MPI
+
+    hosts = comm.allgather(MPI.Get_processor_name())
+    record = here(path)
+    record["versions"] |= interface_versions
+    record |= {
+        "ranks": comm.size,
+        "hosts": sorted(set(hosts)),
+        "ranks_per_host": max(hosts.count(host) for host in set(hosts)),
+        "cpus_of_rank_0_count": len(os.sched_getaffinity(0)),
+        "mpi_library": MPI.Get_library_version().replace("\0", "").strip().splitlines()[0].strip(),
+        "mpi_standard": ".".join(str(part) for part in MPI.Get_version()),
     }
     result: dict[str, Any] = comm.bcast(record)
     return result

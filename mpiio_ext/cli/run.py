@@ -16,7 +16,7 @@ from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family,
 
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
 _PLAIN = re.compile(r"(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
-_TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file"})
+_TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan"})
 
 
 class _Run(click.Command):
@@ -144,11 +144,14 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
               help="Set a hint, for matching files only.")  # fmt: skip
 @click.option("--hints-file", metavar="FILE", help="Take hints from FILE (sections of [GLOB], lines of NAME = VALUE).")
 @click.option("--stats", metavar="[=FILE]", help="Print statistics at close, or append them to FILE as JSON lines.")
+@click.option("--darshan", metavar="FILE", help="Write what was called as a Darshan log, which Darshan's tools read.")
+@click.option("--darshan-dxt", is_flag=True, help="With --darshan: every access, too (modules DXT_POSIX, DXT_MPIIO).")
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...",
                 shell_complete=complete_command)  # fmt: skip
 def run(
-    hint: tuple[str, ...], hints_file: str | None, stats: str | None, dry_run: bool, command: tuple[str, ...]
+    hint: tuple[str, ...], hints_file: str | None, stats: str | None, darshan: str | None, darshan_dxt: bool,
+    dry_run: bool, command: tuple[str, ...],
 ) -> None:
     """Run PROGRAM, an unchanged MPI program or an MPI launcher, with the extension under it.
 
@@ -161,6 +164,8 @@ def run(
     import mpiio_ext
 
     try:
+        if darshan_dxt and darshan is None:
+            raise click.UsageError("--darshan-dxt is part of a Darshan log: give --darshan FILE, too")
         settings = settings_of(hint, hints_file, stats)
         select_library(command)
     except click.UsageError as error:
@@ -168,7 +173,27 @@ def run(
             raise
         raise SystemExit(error.exit_code) from error
     _warn_of_variables()
-    start(command, str(mpiio_ext.get_library()), settings, dry_run=dry_run)
+    library = str(mpiio_ext.get_library())
+    if darshan is not None:
+        library, settings = _logged(command, library, settings, Path(darshan).absolute(), darshan_dxt, dry_run)
+    start(command, library, settings, dry_run=dry_run)
+
+
+def _logged(
+    command: tuple[str, ...], library: str, settings: dict[str, str], target: Path, dxt: bool, dry_run: bool
+) -> tuple[str, dict[str, str]]:
+    """Run the program beside the writer of a log, or return the libraries and settings of a rank that another logs."""
+    from mpiio_ext._load import get_tracer
+    from mpiio_ext.cli.logged import Log  # not for each rank of a run without a log
+
+    log = Log.at(target, dxt=dxt)
+    library, settings = f"{get_tracer()}:{library}", {**settings, "MPIOX_TRACE_DIR": str(log.folder)}
+    if not dry_run:
+        launch = plan_launch(command, library, settings)
+        log.prepare()
+        if log.writes:
+            log.accompany(launch)
+    return library, settings
 
 
 def _show(launch: Launch) -> None:

@@ -11,7 +11,7 @@ from mpiio_ext.cli.run import select_library, start
 from mpiio_ext.cli.words import complete_command
 from mpiio_ext.common.commands import HELP, output_option
 from mpiio_ext.errors import FileSystemError
-from mpiio_ext.launchers import RANK_VARIABLES, let_rank_0_speak
+from mpiio_ext.launchers import RANK_VARIABLES, job_name, let_rank_0_speak
 
 #: PATTERN_BYTES of csrc/tools/trace/mpiox_trace_names.c.
 _MOST_PATTERN_BYTES = 1000
@@ -37,8 +37,7 @@ def _refuse_second_run(folder: Path) -> None:
 
     Ranks of one run may find traces of each other; those whose launcher names the job leave that name in the folder.
     """
-    launchers = ("SLURM_STEP_ID", "PMIX_NAMESPACE")
-    job = " ".join(os.environ.get(name, "") for name in ("SLURM_JOB_ID", *launchers)).strip()
+    job = job_name(os.environ)
     started = any(name in os.environ for name in RANK_VARIABLES)
     mark = folder / ".run"
     if started and not job:  # MPICH's launcher names no job

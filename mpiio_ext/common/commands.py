@@ -132,10 +132,8 @@ class LazyGroup(click.Group):
     ----------
     subcommands : mapping of str to (str, str, str)
         Name -> (module, attribute that is the command, help line), in the order of the help.
-    extras : mapping of str to str
-        Name -> extra whose packages the command needs.
-    old : mapping of str to str
-        Old name -> new words. An old name is not listed; it works and says the new one.
+    extras : name -> extra whose packages the command needs.
+    old : old name -> new words. An old name is not listed; it works and says the new one.
     """
 
     def __init__(

@@ -36,8 +36,11 @@ _LACKING = {"3.00": ("H5D", "PNETCDF_VAR"), "3.10": ("H5D", "PNETCDF_VAR"), "3.2
 _WITH_THREAD = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
 _REQUEST = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
 _DXT_HEAD, _HEAT_HEAD = "Qqq64sqq", "Qqdqqq"
-#: Modules whose records are counters, then doubles, then bytes: numbers of each, by version.
-_COUNTERS = {"POSIX": (69, 17, 0), "DFS": (52, 15, 32), "DAOS": (64, 15, 48)}
+#: Modules whose records are counters, then times, then other bytes: numbers of each, by version.
+_COUNTERS = {
+    "POSIX": {3: (64, 17, 0), 4: (69, 17, 0)}, "MPI-IO": {2: (51, 15, 0), 3: (51, 17, 0)},
+    "DFS": {1: (52, 15, 32)}, "DAOS": {1: (64, 15, 48), 2: (64, 15, 48)},
+}  # fmt: skip
 _MOST = 1 << 40
 
 Requests = npt.NDArray[np.void]
@@ -69,16 +72,6 @@ class Heat:
     width_s: float
     written: npt.NDArray[np.int64]
     read: npt.NDArray[np.int64]
-
-
-@dataclasses.dataclass(frozen=True)
-class Counters:
-    """A record of counters and times of one file and rank (-1: of all)."""
-
-    file: int
-    rank: int
-    counters: npt.NDArray[np.int64]
-    times: npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,15 +156,21 @@ class DarshanFile:
             both = np.frombuffer(data.all(16 * bins), f"{self.order}i8").astype(np.int64)
             yield Heat(layers.get(number, ""), rank, width, both[:bins], both[bins:])
 
-    def counters(self, module: str) -> Iterator[Counters]:
-        """Yield the records of ``DFS``, ``DAOS``, or version 4 of ``POSIX``; errors are those of `accesses`."""
-        counts, doubles, rest = _COUNTERS[module]
-        data = self._inflated(self.modules[module], module)
-        while head := data.take(16):
-            file, rank = struct.unpack(f"{self.order}Qq", head)
-            body = data.all(8 * (counts + doubles) + rest)
-            yield Counters(file, rank, np.frombuffer(body, f"{self.order}i8", counts).astype(np.int64),
-                           np.frombuffer(body, f"{self.order}f8", doubles, 8 * counts).astype(np.float64))  # fmt: skip
+    def counters(self, module: str) -> Iterator[Requests]:
+        """Yield records of ``POSIX``, ``MPI-IO``, ``DFS`` or ``DAOS``, many at once; none of an unknown version.
+
+        They have the fields file, rank (-1: all ranks), counters and times. Errors are those of `accesses`.
+        """
+        region = self.modules[module]
+        sizes = _COUNTERS[module].get(region.version)
+        if sizes is None:
+            return
+        record = np.dtype([("file", f"{self.order}u8"), ("rank", f"{self.order}i8"),
+                           ("counters", f"{self.order}i8", (sizes[0],)), ("times", f"{self.order}f8", (sizes[1],)),
+                           ("rest", f"V{sizes[2]}")])  # fmt: skip
+        data = self._inflated(region, module)
+        while part := data.some(record.itemsize, PIECE // record.itemsize):
+            yield np.frombuffer(part, record)
 
     def names(self) -> Iterator[tuple[int, str]]:
         """Yield the number and the name of each file; errors are those of `accesses`."""
@@ -249,6 +248,15 @@ class _Bytes:
         if len(found) < count:
             raise DamagedLogError(self._problem)
         return found
+
+    def some(self, size: int, most: int) -> bytes:
+        """Return at most so many things of a size, all of them whole; none at the end."""
+        first = self.take(size)
+        if not first:
+            return first
+        while len(self._buffer) < size * (most - 1) and (piece := next(self._pieces, None)) is not None:
+            self._buffer += piece
+        return first + self.take(min(len(self._buffer) // size, most - 1) * size)
 
     def rest(self) -> bytes:
         """Return all that is left."""

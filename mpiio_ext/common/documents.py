@@ -11,9 +11,13 @@ Guarantees. A line for each mistake, which begins with a JSON pointer (RFC 6901)
 
 from __future__ import annotations
 
+import copy
 import difflib
 import functools
+import inspect
+import itertools
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -36,6 +40,7 @@ _LIMITS = {"greater_than_equal": ("less than", "ge"), "less_than_equal": ("great
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _MISSING = ("missing", "missing_argument")
 _SHOWN = 60
+_MOST_TOLD = 20
 
 
 class DocumentError(ValueError):
@@ -51,7 +56,7 @@ class DocumentError(ValueError):
     Attributes
     ----------
     mistakes : the same
-    problems : a line for each
+    problems : a line for each of the first ones, and one that says how many more there are
     """
 
     def __init__(self, mistakes: Iterable[tuple[str | None, str]], name: object = None) -> None:
@@ -59,8 +64,10 @@ class DocumentError(ValueError):
         begin = "" if name is None else f"{name}: "
         lines = (begin + (what if place is None else f"{place or '/'}: {what}") for place, what in self.mistakes)
         # One line each, whatever names there are.
-        self.problems = tuple("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
-                              for line in lines)  # fmt: skip
+        told = ["".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+                for line in itertools.islice(lines, _MOST_TOLD)]  # fmt: skip
+        more = len(self.mistakes) - len(told)
+        self.problems = (*told, *([f"{begin}and {more:,} more"] if more else []))
         super().__init__("\n".join(self.problems))
 
     def of(self, name: object) -> DocumentError:
@@ -133,10 +140,47 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)
 
 
+def _describe(part: dict[str, Any], text: str) -> None:
+    """Let an object's schema, and those of its names, say what a docstring and its section of attributes say."""
+    said, _, attributes = inspect.cleandoc(text).partition("\n\nAttributes\n----------\n")
+    if said:
+        part["description"] = said
+    lines = attributes.partition("\n\n")[0]
+    for names, meaning in re.findall(r"^(\w[\w, ]*?) : (.+(?:\n +.+)*)", lines, re.MULTILINE):
+        for name in set(names.split(", ")) & set(part.get("properties", ())):
+            part["properties"][name].setdefault("description", " ".join(meaning.split()))
+
+
 @functools.cache
-def form_schema(form: Any) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the documents of a form."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter(form).json_schema()}
+def form_schema(form: Any, **docstrings: str | None) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the documents of a form.
+
+    Descriptions of names are those of the section Attributes, a line "name : meaning" each, of the docstrings of the
+    form and of those that it is made of; `docstrings` has others, by the names of these.
+    """
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter(form).json_schema()}
+    for name, part in {getattr(form, "__name__", ""): schema, **schema.get("$defs", {})}.items():
+        _describe(part, docstrings.get(name) or part.pop("description", ""))
+    return schema
+
+
+def with_meanings(schema: dict[str, Any], meanings: Mapping[str, str]) -> dict[str, Any]:
+    """Return a schema with descriptions by JSON pointers of documents; ``*`` stands for any name or number.
+
+    Raises
+    ------
+    KeyError
+        The documents have no such place.
+    """
+    schema = copy.deepcopy(schema)
+    for place, meaning in meanings.items():
+        found = schema
+        for name in place.split("/")[1:]:
+            found = schema["$defs"][found["$ref"].rpartition("/")[2]] if "$ref" in found else found
+            under = next((found[key] for key in ("additionalProperties", "items") if key in found), None)
+            found = under if name == "*" and under is not None else found["properties"][name]
+        found["description"] = meaning
+    return schema
 
 
 def given(info: ValidationInfo) -> dict[str, Any]:
@@ -236,7 +280,8 @@ def _mistakes(form: Any, document: Any, errors: Iterable[Any]) -> list[tuple[str
         if isinstance(inner, DocumentError):
             found += inner.under(place).mistakes
         elif kind is None:
-            found.append((place, _said(form, parts, error)))
+            if (mistake := (place, _said(form, parts, error))) not in found:  # of each of several kinds
+                found.append(mistake)
         elif found and found[-1][0] == place and found[-1][1].startswith(wrong):
             found[-1] = (place, f"{found[-1][1]} or {kind}")
         else:

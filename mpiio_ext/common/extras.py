@@ -7,7 +7,9 @@ to read one line that can be typed. Guarantee: every such line is made here.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections.abc import Iterator
+from pathlib import Path
 
 from mpiio_ext.errors import MpiioExtError
 
@@ -51,3 +53,23 @@ def needing(extra: str, what: str) -> Iterator[None]:
         if isinstance(error, MpiioExtError) or package in ("", "mpiio_ext"):
             raise
         raise MissingExtraError(what, package, extra) from error
+
+
+def darshan_library(what: str, extra: str) -> str:
+    """Return where libdarshan-util is: in the package ``darshan`` (not imported for that), or known to the linker.
+
+    Parameters
+    ----------
+    what, extra : of `MissingExtraError`
+
+    Raises
+    ------
+    MissingExtraError
+        The package is not installed.
+    """
+    found = importlib.util.find_spec("darshan")
+    if found is None or found.origin is None:
+        raise MissingExtraError(what, "darshan", extra)
+    folder = Path(found.origin).resolve().parent.parent / "darshan.libs"
+    libraries = sorted(folder.glob("libdarshan-util*.so*"))
+    return str(libraries[0]) if libraries else "libdarshan-util.so"

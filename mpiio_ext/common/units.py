@@ -31,10 +31,8 @@ class Quantity:
 
     Attributes
     ----------
-    value : int or float
-        In bytes, seconds or bytes a second.
-    unit : str
-        ``B``, ``s``, ``B/s``, or ``""`` for a plain number.
+    value : in bytes, seconds or bytes a second.
+    unit : ``B``, ``s``, ``B/s``, or ``""`` for a plain number.
     """
 
     value: int | float
@@ -66,6 +64,7 @@ _QUANTITY = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)
 _DURATIONS = re.compile(r"\s*(?:\d[\d_]*(?:\.\d*)?\s*(?:ns|us|µs|ms|s|min|m|h|d)\s*){2,}", re.IGNORECASE)
 _NAMES = {"B": "a size such as 4096, 64KiB or 1.5GB", "s": "a duration such as 90s, 5m or 1h30m"}
 _NAMES[""] = "a number without a unit"
+_KNOWN = {"B": "B, kB, KiB, MB, MiB … EB, EiB", "B/s": "B/s, kB/s, KiB/s … EiB/s", "s": "ns, us, ms, s, min or m, h, d"}
 _NAMES["B/s"] = "a bandwidth such as 500MB/s or 1GiB/s"
 
 
@@ -74,8 +73,7 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
 
     Parameters
     ----------
-    text : str
-        A number and its unit.
+    text : a number and its unit.
     wanted : {"B", "s", "B/s", ""}, optional
         The base unit, where it is known: tells what a letter alone means.
 
@@ -94,8 +92,8 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
     short = _SHORT[wanted or ""]
     if unit not in UNITS and unit not in short:
         raise UnitError(
-            f"'{match.group(2)}' in '{text}' is not a unit{f' of {_NAMES[wanted]}' if wanted else ''}; known are B, kB,"
-            " KiB, MB, MiB … EB, EiB, the same with /s, and ns, us, ms, s, min, h, d"
+            f"'{match.group(2)}' in '{text}' is not a unit{f' of {_NAMES[wanted]}' if wanted else ''}; known are "
+            f"{_KNOWN.get(wanted or '', ', '.join(_KNOWN.values()))}"
         )
     factor, base = short[unit] if unit in short else UNITS[unit]
     return Quantity(_plain(fractions.Fraction(number) * factor), base)
@@ -140,13 +138,11 @@ def size_text(size_bytes: float, *, exact: bool = False) -> str:
 
     Parameters
     ----------
-    size_bytes : float
-        Bytes.
-    exact : bool
-        For sizes that somebody has set: in the largest power of 1024 that divides them, ``16 MiB``, ``1,000,000 B``.
-        Otherwise amounts are in powers of 1000 with three digits, ``19.8 GB``, as bandwidths are; but powers of two
-        from 1024 to 64 Mi are said exactly, ``1,048,576 B``, since blocks, stripes and bounds of histograms are such,
-        and no page shall have two meanings of a gigabyte beside each other.
+    size_bytes : bytes.
+    exact : for sizes that somebody has set: in the largest power of 1024 that divides them, ``16 MiB``, ``1,000,000
+        B``. Otherwise amounts are in powers of 1000 with three digits, ``19.8 GB``, as bandwidths are; but powers of
+        two from 1024 to 64 Mi are said exactly, ``1,048,576 B``, since blocks, stripes and bounds of histograms are
+        such, and no page shall have two meanings of a gigabyte beside each other.
     """
     whole = int(size_bytes)
     if whole == size_bytes and 1024 <= whole <= _MOST_EXACT and whole & (whole - 1) == 0 and not exact:

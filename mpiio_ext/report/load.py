@@ -186,7 +186,7 @@ def _checked(path: Path, form: Callable[..., Form], document: Mapping[str, Any])
     try:
         return documents.parse(form, plain)
     except DocumentError as error:
-        more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
+        more = f" (and {len(error.mistakes) - 1} more)" if len(error.mistakes) > 1 else ""
         raise ReportError(f"{path}: {error.problems[0]}{more}") from error
 
 

@@ -91,10 +91,8 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
-        At least one, all of one file system and region.
-    path : Path
-        Written whole or not at all; SVG, PNG or PDF by its suffix.
+    outcomes : at least one, all of one file system and region.
+    path : written whole or not at all; SVG, PNG or PDF by its suffix.
 
     Raises
     ------

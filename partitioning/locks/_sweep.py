@@ -38,8 +38,7 @@ def variants(names: Sequence[str], stripe_size_io: str) -> list[Variant]:
 
     Parameters
     ----------
-    names : sequence of str
-        Partition methods, or ``all``.
+    names : partition methods, or ``all``.
     stripe_size_io : {"aligned", "both", "no", "yes"}
         Which of them also with stripe-size I/O: aligned alone (as Figure 2 of the SDCI page has it), each, none; or
         each with stripe-size I/O only.

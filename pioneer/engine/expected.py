@@ -31,12 +31,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.access import parsed
 from mpiio_ext.pioneer.engine.beside import MOVED_SIZES
 from mpiio_ext.pioneer.engine.coverage import engine_name
 from mpiio_ext.pioneer.engine.opens import IMPLIED_MARK, with_opens
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import Plan, make_plan
-from mpiio_ext.pioneer.engine.rank_views import parsed
 from mpiio_ext.pioneer.engine.untold import files_untold, without_untold
 from mpiio_ext.pioneer.operations import DATA, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath

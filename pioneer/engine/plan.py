@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.access import parsed
 from mpiio_ext.pioneer.engine.beside import COPIES, Mappings, mapping_flags, size_of, target_of
 from mpiio_ext.pioneer.engine.coverage import (
     BY_DESCRIPTOR,
@@ -44,7 +45,7 @@ from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, opened
 from mpiio_ext.pioneer.engine.parts import Parts
 from mpiio_ext.pioneer.engine.places import PlaceError, Placing
 from mpiio_ext.pioneer.engine.plain import States, plain_columns, plain_rows
-from mpiio_ext.pioneer.engine.rank_views import RankViews, parsed
+from mpiio_ext.pioneer.engine.rank_views import RankViews
 from mpiio_ext.pioneer.operations import SECOND_NAMES, WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank

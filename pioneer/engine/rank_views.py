@@ -15,9 +15,7 @@ Guarantee. Of N ranks that are all representatives each copy has every view as i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -31,15 +29,6 @@ from mpiio_ext.pioneer.profile.sessions import Sessions
 
 _ALIGNMENT = 1 << 20
 _MOVING = DATA | {Role.BEGIN}
-
-
-def parsed(text: str | None) -> dict[str, Any]:
-    """Return the column `extra` of an operation."""
-    try:
-        found = json.loads(text) if text else {}
-    except json.JSONDecodeError:
-        found = {}
-    return found if isinstance(found, dict) else {}
 
 
 def _tell_apart(views: Sequence[View]) -> bool:

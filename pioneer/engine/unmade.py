@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow.compute as pc
 
+from mpiio_ext.pioneer.access import parsed
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, engine_number
 from mpiio_ext.pioneer.engine.places import leave_out, without_place
-from mpiio_ext.pioneer.engine.rank_views import parsed
 from mpiio_ext.pioneer.operations import CATALOG, DATA, SECOND_NAMES, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 

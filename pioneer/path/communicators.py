@@ -22,11 +22,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mpiio_ext.pioneer.access import parsed
 from mpiio_ext.pioneer.path.names import Template, communicator_template
 from mpiio_ext.pioneer.path.rules import Rule
 
@@ -83,14 +83,6 @@ def _opens(table: pa.Table) -> pa.Table:
     return table.filter(pc.equal(table["operation"].cast(pa.string()), _OPEN)).select(["file", "extra"])
 
 
-def _parsed(text: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(text) if text else {}
-    except json.JSONDecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _told(tables: Iterable[pa.Table]) -> dict[tuple[str, _Set], None]:
     """Return the files that were opened on communicators whose members are told, and these, in the traces' order."""
     found: dict[tuple[str, _Set], None] = {}
@@ -98,7 +90,7 @@ def _told(tables: Iterable[pa.Table]) -> dict[tuple[str, _Set], None]:
         opens = _opens(table)
         for name, extra in zip(opens["file"].to_pylist(), opens["extra"].to_pylist(), strict=True):
             if name is not None and extra is not None and f'"{_MEMBERS}"' in extra:
-                members = members_of(_parsed(extra).get(_MEMBERS))
+                members = members_of(parsed(extra).get(_MEMBERS))
                 if members is not None:
                     found[name, members] = None
     return found
@@ -157,7 +149,7 @@ def with_numbers(table: pa.Table, known: Communicators) -> pa.Table:
         return table
     extras, files = table["extra"].cast(pa.string()).to_pylist(), table["file"].cast(pa.string()).to_pylist()
     for row in rows:
-        found = _parsed(extras[row])
+        found = parsed(extras[row])
         members = members_of(found.get(_MEMBERS))
         number = None if members is None else known.of.get((files[row], members))
         if members is not None and len(members) == 1:
@@ -188,7 +180,7 @@ def opened_by_a_part(tables: Mapping[int, pa.Table], ranks: int, known: Communic
         for name, extra, size in zip(opens["file"].to_pylist(), opens["extra"].to_pylist(), sizes, strict=True):
             if name is None or size is None or not 1 < int(size) < ranks:
                 continue
-            members = members_of(_parsed(extra).get(_MEMBERS))
+            members = members_of(parsed(extra).get(_MEMBERS))
             if known is None or members is None or (name, members) not in known.of:
                 found[name] = int(size)
     return found

@@ -15,14 +15,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.access import creates
+from mpiio_ext.pioneer.access import creates, parsed
 from mpiio_ext.pioneer.operations import CATALOG, Operation, Role, operation_of
 from mpiio_ext.pioneer.path.communicators import Communicators, with_numbers
 from mpiio_ext.pioneer.path.diff import EFFORT, Difference, compare
@@ -33,14 +32,6 @@ from mpiio_ext.pioneer.path.workload_path import PER_GROUP, WorkloadPath
 
 _NO_FILE = "\0"
 OPENS = sorted({operation.name for operation in CATALOG.values() if operation.role is Role.OPEN})
-
-
-def _parsed(text: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(text) if text else {}
-    except json.JSONDecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _level(operation: Operation, extra: str | None) -> int:
@@ -64,7 +55,7 @@ def names_of(table: pa.Table) -> dict[str, int]:
     unique = plain.set_column(3, "extra", extra).group_by(["layer", "operation", "file", "extra"]).aggregate([])
     found: dict[str, int] = {}
     for row in unique.to_pylist():
-        second = _parsed(row["extra"]).get("file2")
+        second = parsed(row["extra"]).get("file2")
         level = _level(operation_of(row["layer"], row["operation"]), row["extra"])
         for name, most in ((row["file"], level), (second, MADE)):
             if isinstance(name, str) and name:
@@ -224,7 +215,7 @@ def _translated(column: pa.ChunkedArray, new: Callable[[str], str]) -> pa.Array:
 
 def _second_name(text: str, templates: Mapping[str, Template]) -> str:
     """Return an object with the template of a second name, if it has one."""
-    found = _parsed(text) if '"file2"' in text else {}
+    found = parsed(text) if '"file2"' in text else {}
     if found.get("file2") not in templates:
         return text
     return json.dumps(found | {"file2": templates[found["file2"]].text}, separators=(",", ":"))
@@ -289,9 +280,9 @@ def _extra_of(texts: Sequence[str | None]) -> str | None:
     list "groups", in which each has its own object.
     """
     first = next((text for text in texts if text is not None), None)
-    found = _parsed(first)
+    found = parsed(first)
     if len({text for text in texts if text is not None}) > 1 and "displacement" in found:
-        found["groups"] = [None if text is None else _parsed(text) for text in texts]
+        found["groups"] = [None if text is None else parsed(text) for text in texts]
     else:
         return first
     return json.dumps(found, separators=(",", ":"))

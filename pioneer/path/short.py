@@ -9,13 +9,13 @@ Algorithm. A POSIX or stdio read whose result is known and smaller than its size
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.access import parsed
 from mpiio_ext.pioneer.operations import Role, operation_of
 
 #: Name in `extra`: bytes that a read has moved, where they are fewer than its size.
@@ -42,14 +42,6 @@ def moved_of(table: pa.Table) -> NDArray[np.int64]:
     return found
 
 
-def _object(text: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(text or "{}")
-    except json.JSONDecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def with_moved(table: pa.Table) -> pa.Table:
     """Return a trace table (`pioneer.table.SCHEMA`) whose short reads say in `extra` how many bytes they have moved."""
     moved = moved_of(table)
@@ -58,7 +50,7 @@ def with_moved(table: pa.Table) -> pa.Table:
         return table
     extras = table["extra"].cast(pa.string()).to_pylist()
     for row in rows.tolist():
-        extras[row] = json.dumps(_object(extras[row]) | {MOVED: int(moved[row])}, separators=(",", ":"))
+        extras[row] = json.dumps(parsed(extras[row]) | {MOVED: int(moved[row])}, separators=(",", ":"))
     place = table.schema.get_field_index("extra")
     return table.set_column(place, table.schema.field("extra"), pa.array(extras, pa.string()))
 

@@ -6,7 +6,6 @@ Guarantee. A view that the `extra` of a call does not tell is None, never a gues
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.access import parsed
 from mpiio_ext.pioneer.path.file_types import FileType, ViewError, parse
 
 
@@ -83,10 +83,7 @@ def _text_of(extra: Mapping[str, Any]) -> str | None:
 def view_of(extra: Mapping[str, Any] | str | None) -> View | None:
     """Return the view that a call of MPI_File_set_view has set, from its `extra`; None where that does not tell."""
     if isinstance(extra, str):
-        try:
-            extra = json.loads(extra)
-        except json.JSONDecodeError:
-            return None
+        extra = parsed(extra)
     if not isinstance(extra, Mapping) or not isinstance(extra.get("displacement"), int):
         return None
     text = _text_of(extra)
@@ -99,10 +96,7 @@ def view_of(extra: Mapping[str, Any] | str | None) -> View | None:
 def views_of_groups(extra: Mapping[str, Any] | str | None, groups: int) -> list[View] | None:
     """Return the view that each group of a path sets, from the `extra` of a call; None where one is not told."""
     if isinstance(extra, str):
-        try:
-            extra = json.loads(extra)
-        except json.JSONDecodeError:
-            return None
+        extra = parsed(extra)
     if not isinstance(extra, Mapping):
         return None
     own = extra.get("groups")

@@ -31,7 +31,6 @@ from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.common.files import replacing
 from mpiio_ext.pioneer.path.document import VERSION, PathInfo, parse_info, parse_path
 
-_MOST_PROBLEMS = 20
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 COMMON = (
@@ -133,9 +132,7 @@ class WorkloadPath:
                 table = table.add_column(place, COMMON[place], pa.nulls(table.num_rows, pa.int64()))
             return cls(table.cast(cls.schema(len(info.representatives))), info)
         except DocumentError as error:
-            more = len(error.mistakes) - _MOST_PROBLEMS
-            told = [*error.mistakes[:_MOST_PROBLEMS], *([(None, f"and {more:,} more")] if more > 0 else [])]
-            raise DocumentError(told, path) from error
+            raise error.of(path) from error
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} is no workload path: {error}") from error
 

@@ -45,9 +45,9 @@ class ClassProfile:
     ----------
     files : OS, number of files that are opened.
     opened : OT, open sessions of a file.
-    first : ID of the first operation of a file's first session.
-    session_gap : ISG, from the last operation of a session to the first of the file's next one.
-    request_gap : IRG, from one operation of a session to the next.
+    first : global sequence ID of the first operation of a file's first session.
+    session_gap : ISG, global sequence IDs from the last operation of a session to the first of the file's next one.
+    request_gap : IRG, global sequence IDs from one operation of a session to the next.
     duration : D, operations of a session.
     file_size : FS, bytes: the largest offset + size of a file.
     inside : RT1, how often each extended operation occurs in sessions, without opens and closes.
@@ -87,7 +87,7 @@ class Profile(Shown):
     operations : number of operations of the path.
     span : one more than the highest global sequence ID.
     ranks : of the program that was traced; 0: not known.
-    classes : by file class, and `NO_FILE`.
+    classes : characteristics by file class, and of operations that name no file.
     shapes : what the characteristics have in common, as JSON (`synthesis.document`); None: they are independent.
     """
 

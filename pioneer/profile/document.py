@@ -92,6 +92,13 @@ def save(profile: Profile, path: Path) -> None:
         partial.write_text(_lines(to_json(profile)) + "\n", encoding="utf-8")
 
 
+def profile_schema() -> dict[str, Any]:
+    """Return the JSON Schema of profiles."""
+    schema = documents.form_schema(ProfileForm, ProfileForm=Profile.__doc__, _Class=ClassProfile.__doc__,
+                                   ListedDistribution=Distribution.__doc__)  # fmt: skip
+    return {"$id": "urn:mpiio_ext:pioneer_profile:2", **schema, "title": "PIONEER profile"}
+
+
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field, with_config
 from typing_extensions import Required, TypedDict
 
-from mpiio_ext.common.documents import CLOSED, form_schema
+from mpiio_ext.common.documents import CLOSED
 from mpiio_ext.pioneer.path.document import Count, Positive, Whole
 from mpiio_ext.pioneer.profile.fits import Fit
 
@@ -23,7 +23,7 @@ _Table = dict[str, Count]
 
 @with_config(CLOSED)
 class ListedDistribution(TypedDict, total=False):
-    """A distribution; `exact`: no value stands for its neighbours; `fits`: the closest first."""
+    """Values and how often they occur; `Distribution` says what each name is."""
 
     values: Required[list[Whole]]
     counts: Required[list[Positive]]
@@ -33,6 +33,13 @@ class ListedDistribution(TypedDict, total=False):
 
 @with_config(CLOSED)
 class _Modes(TypedDict, total=False):
+    """Sessions by what they do.
+
+    Attributes
+    ----------
+    none, read, read_write, write : how many sessions do this
+    """
+
     none: Count
     read: Count
     read_write: Count
@@ -41,8 +48,6 @@ class _Modes(TypedDict, total=False):
 
 @with_config(CLOSED)
 class _Class(TypedDict, total=False):
-    """The characteristics of a class; `ClassProfile` says what each is."""
-
     files: Count
     opened: ListedDistribution
     first: ListedDistribution
@@ -62,10 +67,10 @@ class _Class(TypedDict, total=False):
 
 @with_config(CLOSED)
 class ProfileForm(TypedDict, total=False):
-    """A profile; `units` is for people, `shapes` is checked by the synthesis."""
+    """The characteristics of a workload path; `Profile` says what each name is."""
 
-    pioneer_profile: Required[Annotated[int, Field(ge=1, le=2)]]
-    units: dict[str, Any]
+    pioneer_profile: Required[Annotated[int, Field(ge=1, le=2, description="version of this document")]]
+    units: Annotated[dict[str, Any], Field(description="unit of each characteristic that has one, for people")]
     operations: Count
     span: Count
     ranks: Count
@@ -75,13 +80,19 @@ class ProfileForm(TypedDict, total=False):
 
 @with_config(CLOSED)
 class _Classes(TypedDict, total=False):
+    """The classes.
+
+    Attributes
+    ----------
+    root : of files that the root process alone uses
+    shared : of files that several processes use
+    private : of files that each process has for itself
+    child : of files that children alone use
+    none : of operations that name no file
+    """
+
     root: _Class
     shared: _Class
     private: _Class
     child: _Class
     none: _Class
-
-
-def profile_schema() -> dict[str, Any]:
-    """Return the JSON Schema of profiles."""
-    return {"$id": "urn:mpiio_ext:pioneer_profile:2", "title": "PIONEER profile", **form_schema(ProfileForm)}

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import pyarrow as pa
 from mpiio_ext._tools import ffi, lib
 from mpiio_ext.pioneer.table import LAYERS, SCHEMA, Source, TraceInfo
 
-__all__ = ["NAME", "SUFFIX", "files_of", "read", "recognizes"]
+__all__ = ["NAME", "SUFFIX", "Head", "files_of", "heads", "read", "recognizes"]
 
 #: Name of the format.
 NAME = "mpiio_ext"
@@ -55,6 +56,46 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         files += sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
     return files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What a trace file says of its process.
+
+    Attributes
+    ----------
+    path : of the file.
+    rank, ranks : of the process in MPI_COMM_WORLD, and how many there are; -1, 0: not known.
+    host, pid, command : of the process.
+    started_ns : when the trace was begun, since 1970.
+    running : the process has not ended its trace: it lives, or was killed.
+    """
+
+    path: Path
+    rank: int
+    ranks: int
+    host: str
+    pid: int
+    command: str
+    started_ns: int
+    running: bool
+
+
+def heads(paths: Sequence[Path]) -> list[Head]:
+    """Return what the trace files among files and folders say of their processes, by rank and start.
+
+    What is no trace file of this version is left out.
+    """
+    found: list[Head] = []
+    for path in files_of(paths):
+        with suppress(ValueError, OSError), _opened(path) as trace:
+            found.append(Head(
+                path=path, rank=lib.mpiio_ext_trace_rank(trace), ranks=lib.mpiio_ext_trace_ranks(trace),
+                host=_text(lib.mpiio_ext_trace_host(trace)), pid=lib.mpiio_ext_trace_pid(trace),
+                command=_text(lib.mpiio_ext_trace_command(trace)), started_ns=lib.mpiio_ext_trace_started(trace),
+                running=bool(lib.mpiio_ext_trace_running(trace)),
+            ))  # fmt: skip
+    return sorted(found, key=lambda head: (head.rank, head.started_ns))
 
 
 @contextmanager

@@ -234,7 +234,8 @@ def _counter(found: Distribution) -> Counter[int]:
 
 
 _Owner = Literal["root", "shared", "private", "child", "none"]
-_Names = tuple[None] | Annotated[tuple[str, ...], Field(min_length=1)]
+_NoName = Annotated[tuple[None, ...], Field(min_length=1, max_length=1)]
+_Names = _NoName | Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 @with_config(CLOSED)

@@ -13,7 +13,11 @@ import numpy as np
 import pytest
 
 from mpiio_ext.analytics.diagnosis import activity as module
-from mpiio_ext.analytics.diagnosis.activity import Layout, Union, activity, activity_of
+from mpiio_ext.analytics.diagnosis import activity_read
+from mpiio_ext.analytics.diagnosis.activity import Layout, Union
+from mpiio_ext.analytics.diagnosis.activity_read import activity, activity_of
+from mpiio_ext.analytics.report.output import job_page
+from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.common.darshanfile import DamagedLogError, DarshanFile
 from support import darshan_rows
@@ -63,7 +67,7 @@ def partly(requests: list[Request], size: int) -> set[int]:
 def test_requests_against_a_loop(
     order: str, thread: bool, how: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_BATCH", 50)
+    monkeypatch.setattr(activity_read, "_BATCH", 50)
     records = random_records(5)
     data = b"".join(dxt(file, rank, found, order=order, thread=thread) for (file, rank), found in records.items())
     log = bytearray(make_log(Job(), {}, {DXT: (2 if thread else 1, data)}, order=order))
@@ -155,3 +159,22 @@ def test_a_union_of_too_many_parts_fills_its_shortest_gaps(monkeypatch: pytest.M
     for at in range(0, 1000, 10):
         union.add(start[at : at + 10], start[at : at + 10] + 0.5)
     assert len(union.parts()[0]) <= 200 and 500 <= union.seconds <= 1000
+
+
+def test_a_page_shows_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
+    """Reads, writes and metadata by band and bin; hundreds of ranks are bands of a page that stays small."""
+    path = darshan_rows.shared_data("known_truth", "metadata_storm-4-dxt.darshan")
+    tables = convert([path.name], str(path.parent)).tables
+    found = activity_of(path, tables)
+    assert found is not None
+    meta = sum(value or 0 for value in tables["darshan_file"]["meta_time"].to_pylist())
+    assert found.line[2].sum() == pytest.approx(meta, rel=0.02)
+    chart = rank_chart(found)
+    assert chart is not None and set(chart.data["levels"]) == {"reads", "writes", "metadata"}
+    assert not np.array(chart.data["levels"]["reads"]).any() and np.array(chart.data["levels"]["metadata"]).max() == 4
+    page = job_page(tables, activity=found)
+    assert "Ranks over time" in page and "Each row is a rank" in page
+    (large,) = darshan_rows.shared_data("darshan").glob("jlbez*.darshan")
+    tables = convert([large.name], str(large.parent)).tables
+    page = job_page(tables, activity=activity_of(large, tables))
+    assert "a band of the ranks" in page and len(page) < 400_000

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
-from mpiio_ext.analytics.diagnosis.activity import Activity, activity_of
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report import job as report
 from mpiio_ext.analytics.report.findings import diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
@@ -159,6 +160,8 @@ def test_ranks(ranks: int, columns: dict[str, Any], cause: str | None) -> None:
 
 def test_files_of_one_rank_each_that_are_uneven() -> None:
     even = [rank_file(rank) for rank in range(3)]
+    output = rank_file(9, bytes_written=20, write_end=1.6e9 + 0.1, write_time=1e-5)
+    assert "stragglers" not in dict(causes(diagnose({**JOB, "processes": 2}, [output, rank_file(0, processes=2)])))
     found = diagnose({**JOB, "processes": 4}, [*even, file(0, 60, processes=4, bytes_written=800 << 20, file="f3")])
     assert ("stragglers", "high") in causes(found) and "larger" in found.conclusion
     assert causes(diagnose({**JOB, "processes": 4}, [*even, rank_file(3)])) == []
@@ -184,7 +187,7 @@ def test_syncs_after_writes() -> None:
     writes = sum(value for name, value in row.items() if name.startswith("write_size_"))
 
     def told(syncs: int, **changed: Any) -> list[tuple[str, str]]:
-        seen = Activity("HEATMAP", 4, 12.0, syncs={7: syncs})
+        seen = Activity("HEATMAP", 4, 12.0, calls={7: Calls(syncs=syncs)})
         return causes(diagnose({**JOB, "processes": 4, "run_time": 12.0}, [{**row, **changed}], activity=seen))
 
     assert told(writes)[0] == ("syncs", "high") and "small_requests" not in dict(told(writes))
@@ -211,3 +214,33 @@ def test_standard_output_makes_no_writer() -> None:
     assert "root_writes" not in dict(causes(diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])))
     row |= {"bytes_written": 2 << 20, "root_bytes_written": 2 << 20}
     assert "root_writes" in dict(causes(diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])))
+
+
+@pytest.mark.parametrize(
+    ("opening", "opens", "cause"), [(9.0, 4000, "shared_opens"), (0.25, 4000, None), (9.0, 4, None)]
+)
+def test_opens_through_mpiio_for_each_request(opening: float, opens: int, cause: str | None) -> None:
+    """The file system sees short opens; the ranks spend the time in MPI_File_open."""
+    row = file(0, 10, processes=4, ranks=4, opens=opens, writes=4000, write_size_10k_100k=4000, write_size_1m_4m=0,
+               write_time=0.1, meta_time=0.05, slowest_rank_time=0.04, consec_writes=0)  # fmt: skip
+    seen = Activity("HEATMAP", 4, 12.0, calls={row["file_id"]: Calls(opening=opening)})
+    found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row], activity=seen)
+    assert [name for name, confidence in causes(found) if confidence == "high"] == ([cause] if cause else [])
+
+
+def test_seeks_of_the_c_library() -> None:
+    """Few opens, many small reads that POSIX did not count, and more time in neither reads nor writes: seeks."""
+    row = file(0, 10, "read", processes=4, ranks=4, reads=400_000, bytes_read=400_000 * 128, read_size_1m_4m=0,
+               opens=4, read_time=6.0, meta_time=30.0, slowest_rank_time=9.0, mpiio_coll_reads=None)  # fmt: skip
+    job = {**JOB, "processes": 4, "run_time": 12.0}
+    assert causes(diagnose(job, [row]))[0] == ("small_requests", "high")
+    assert ("small_requests", "high") not in causes(diagnose(job, [{**row, "reads": 40}]))
+
+
+def test_one_rank_reads_what_all_have_written() -> None:
+    """The log has the bytes of a rank both ways: that each has written its part does not say that each reads."""
+    row = file(0, 10, "read", processes=2, ranks=2, bytes_read=1 << 30, bytes_written=64 << 20, read_time=9.0,
+               slowest_rank=0, slowest_rank_bytes=(1 << 30) + (32 << 20), fastest_rank_bytes=32 << 20,
+               slowest_rank_time=9.5, mpiio_coll_reads=None, mpiio_indep_reads=None)  # fmt: skip
+    found = diagnose({**JOB, "processes": 2, "run_time": 12.0}, [row], "read")
+    assert causes(found)[0] == ("root_reads", "high")

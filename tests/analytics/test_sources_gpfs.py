@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import pathlib
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from mpiio_ext.analytics import sources
+from mpiio_ext.analytics.diagnosis import Finding, diagnose
 from mpiio_ext.analytics.jobs.asked import ask
 from mpiio_ext.analytics.site import load_site
 from mpiio_ext.analytics.sources import Records, SourceError
-from mpiio_ext.analytics.tools.health import disk_states, fullness
+from mpiio_ext.analytics.tools.health import DiskStates, disk_states, fullness
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.system import System
+from mpiio_ext.cli import main
 from support import source_texts as texts
+from support.darshan_logs import posix
+from support.job_logs import BYTES_WRITTEN, OPENS, WRITE_TIME, WRITES, log_at
+from support.quiet_rows import JOB, file, small
 
 
 def read(folder: pathlib.Path, text: str, source: str | None = None) -> Records:
@@ -178,3 +186,48 @@ def test_a_row_has_fullness_and_failed_disks_of_the_file_system_that_the_site_sa
     given = System(None, [tmp_path / "mmdf.txt", tmp_path / "mmlsdisk.txt"])
     chosen, _ = given.disk_states(given.named("anything"), 1489999104.0)
     assert chosen is not None and chosen.disks == 3, "somebody chose the file system by its name"
+
+
+# ---- diagnosis -------------------------------------------------------------------------------------------------------
+
+
+def _storage_faults(states: DiskStates | None, **options: Any) -> list[Finding]:
+    found = diagnose(JOB, [file(0, 90, **small())], disks=states, **options).findings
+    return [finding for finding in found if finding.cause == "storage_fault"]
+
+
+def test_failed_disks_are_a_finding_that_is_never_sure(tmp_path: pathlib.Path) -> None:
+    states = read(tmp_path, texts.MMLSDISK)
+    later, _ = disk_states([states], 1489999104.0)
+    (found,) = _storage_faults(later)
+    assert found.title == ("2 of 3 disks of the file system were not as they should be: data1 (being emptied, up), "
+                           "data2 (ready, down).")  # fmt: skip
+    assert (found.confidence, found.at_most) == ("medium", True)
+    assert [one.value for one in found.evidence] == [1, 1, 3, 1]
+    (hidden,) = _storage_faults(later, anonymous=True)
+    assert "data" not in json.dumps(dataclasses.asdict(hidden)).replace("metadata", "")
+    emptied = texts.MMLSDISK.replace("ready         down", "ready         up  ")
+    (found,) = _storage_faults(disk_states([read(tmp_path, emptied)], 1489999104.0)[0])
+    assert (found.confidence, found.title[:9]) == ("low", "1 of 3 di")
+    before, _ = disk_states([states], 1489999000.0)
+    assert not _storage_faults(before) and not _storage_faults(None)
+
+
+def test_the_command_takes_the_states_of_disks(tmp_path: pathlib.Path) -> None:
+    records = [posix(7, 0, {OPENS: 1, BYTES_WRITTEN: 10**9, WRITES: 10**5}, {WRITE_TIME: 90.0})]
+    log = log_at(tmp_path / "a.darshan", records, "/fs1", start=1489999104, end=1489999204, job_id=5)
+    (tmp_path / "mmlsdisk.txt").write_text(texts.MMLSDISK)
+    (tmp_path / "site.json").write_text(json.dumps({
+        "file_systems": {"fs1": {"kind": "gpfs", "mounts": ["/fs1"]}},
+        "files": [{"source": "mmlsdisk", "file_system": "fs1", "path": "mmlsdisk.txt"}]}))  # fmt: skip
+
+    def told(*more: object) -> Any:
+        return CliRunner().invoke(main, ["analyze", "logs", str(log), "--json", *map(str, more)])
+
+    by_site, by_name = told("--site", tmp_path / "site.json"), told("--source", tmp_path / "mmlsdisk.txt",
+                                                                    "--file-system", "fs1")  # fmt: skip
+    assert by_site.exit_code == by_name.exit_code == 0
+    assert json.loads(by_site.stdout) == json.loads(by_name.stdout)
+    without = told("--source", tmp_path / "mmlsdisk.txt")
+    assert "which file system the job used is not known" in without.stderr
+    assert "storage_fault" not in without.stdout

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import pathlib
 import sys
 
 import pytest
 
 from support import cbuild
-from support.launch import mpi_family
+from support.darshan_records import darshan_runtime
 
 sys.path.insert(0, str(cbuild.ROOT / "benchmarks"))
 import diagnosis_corpus
@@ -22,16 +21,12 @@ pytestmark = pytest.mark.mpi
 @pytest.fixture
 def arguments(tmp_path: pathlib.Path) -> argparse.Namespace:
     """Return what a run needs: Darshan's runtime library, which is for Open MPI, the program, and folders."""
-    path = os.environ.get("MPIOX_TEST_DARSHAN") or cbuild.ROOT.parent / "shared/tools/darshan/libdarshan.so"
-    if not pathlib.Path(path).exists():
-        pytest.skip("no ../shared/tools/darshan/libdarshan.so (MPIOX_TEST_DARSHAN names another one)")
-    if mpi_family() != "openmpi":
-        pytest.skip("Darshan's runtime is there for Open MPI only")
+    path = darshan_runtime()
     wrapper = str(pathlib.Path(sys.prefix) / "bin" / "mpicc")
     program = cbuild.compile_c([wrapper, "-O2", *cbuild.FLAGS, *diagnosis_corpus.SOURCES], "diagnosis_kinds")
     slow = str(cbuild.ROOT / "benchmarks" / "slow_storage.c")
     shim = cbuild.compile_c([cbuild.compiler(), "-O2", "-shared", "-fPIC", slow, "-ldl"], "slow_storage.so")
-    tools = {"darshan": str(path), "program": str(program), "slow_storage": str(shim)}
+    tools = {"darshan": path, "program": str(program), "slow_storage": str(shim)}
     return argparse.Namespace(tools=tools, path=tmp_path, logs=tmp_path)
 
 

@@ -29,7 +29,8 @@ pytestmark = pytest.mark.mpi
 DOCS = ROOT / "docs"
 TUTORIAL = DOCS / "tutorial" / "first-hour.md"
 #: Pages that every run of the tests goes through, and those that --run-slow adds.
-QUICK = (TUTORIAL, *(DOCS / "howto" / f"{name}.md" for name in ("hdf5", "delegates", "lustre", "slurm", "cray")))
+HOW_TO = ("hdf5", "delegates", "lustre", "slurm", "cray", "darshan")
+QUICK = (TUTORIAL, *(DOCS / "howto" / f"{name}.md" for name in HOW_TO))
 SLOW = (
     ROOT / "README.md",
     DOCS / "howto" / "container.md",

@@ -224,7 +224,24 @@ def test_run_imports_little() -> None:
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert not {"numpy", "mpi4py", "mpi4py.MPI", "rich", "pyarrow", "matplotlib"} & set(done.stdout.split())
+    heavy = {"numpy", "mpi4py", "mpi4py.MPI", "rich", "pyarrow", "matplotlib", "mpiio_ext.cli.logged"}
+    assert not heavy & set(done.stdout.split())
+
+
+def test_only_a_log_brings_the_tracer(tmp_path: pathlib.Path) -> None:
+    """Without --darshan the tracer is not loaded, and nothing else is set than before."""
+    plain = dry("./app").split()
+    assert not [word for word in plain if "_trace.so" in word or "MPIOX_TRACE" in word]
+    words = dry("--darshan", str(tmp_path / "log"), "./app").split()
+    more = [word.partition("=") for word in words if word not in plain]
+    assert [name for name, _, _ in more] == ["LD_PRELOAD", "MPIOX_TRACE_DIR"]
+    assert more[0][2].split(":")[0].endswith("/libmpiio_ext_trace.so")
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_every_access_is_part_of_a_log() -> None:
+    result = CliRunner().invoke(main, ["run", "--darshan-dxt", "--", "./app"])
+    assert (result.exit_code, "give --darshan FILE, too" in result.output) == (2, True)
 
 
 def test_variables_that_do_not_exist_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

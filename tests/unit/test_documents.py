@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import pathlib
 from collections.abc import Mapping
@@ -11,8 +12,10 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AfterValidator, Field
 
+from mpiio_ext.analytics import site
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import CLOSED, ONE_OR_MORE, DocumentError
+from mpiio_ext.pioneer.profile.document import profile_schema
 
 
 def _even(value: int) -> int:
@@ -71,6 +74,23 @@ def test_mistakes(change: dict[str, Any], said: list[str]) -> None:
         documents.parse(Outer, {"count": 2, **change})
     assert list(caught.value.problems) == said
     assert str(caught.value.of("file")) == "\n".join(f"file: {line}" for line in said)
+
+
+@pytest.mark.parametrize("schema", [profile_schema(), site.schema()], ids=["profile", "site"])
+def test_published_schemas_say_what_each_name_is(schema: dict[str, Any]) -> None:
+    assert [f"{kind}/{name}" for kind, part in {"": schema, **schema["$defs"]}.items()
+            for name, found in part["properties"].items() if not found.get("description")] == []
+    assert "Attributes" not in json.dumps(schema)
+
+
+def test_descriptions_by_places() -> None:
+    plain = documents.form_schema(Outer)
+    schema = documents.with_meanings(plain, {"/inner/*/share": "of what", "/count": "things"})
+    assert schema["$defs"]["Inner"]["properties"]["share"]["description"] == "of what"
+    assert schema["properties"]["count"]["description"] == "things"
+    assert "description" not in plain["$defs"]["Inner"]["properties"]["share"]
+    with pytest.raises(KeyError):
+        documents.with_meanings(plain, {"/inner/*/weight": "of nothing"})
 
 
 def test_what_is_missing_or_no_object() -> None:

@@ -22,9 +22,9 @@ from mpiio_ext.common import documents
 from mpiio_ext.common.documents import DocumentError, pointer
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from mpiio_ext.pioneer.profile import Distribution, characterize
-from mpiio_ext.pioneer.profile.document import UNITS, load, parse, save, to_json
+from mpiio_ext.pioneer.profile.document import UNITS, load, parse, profile_schema, save, to_json
 from mpiio_ext.pioneer.profile.fits import FAMILIES, LEAST, LEVEL, MOST_SAMPLES, Fit, find_fits
-from mpiio_ext.pioneer.profile.form import ProfileForm, profile_schema
+from mpiio_ext.pioneer.profile.form import ProfileForm
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
 from mpiio_ext.pioneer.synthesis.document import fits as have_shapes
 from support.small_paths import KERNEL, path_of, row

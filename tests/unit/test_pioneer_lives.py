@@ -158,6 +158,7 @@ def test_a_profile_keeps_what_is_linked(tmp_path: pathlib.Path) -> None:
         (tmp_path / "profile.json").write_text(json.dumps(document), "utf-8")
         result = CliRunner().invoke(main, ["pioneer", "check", profile_file])
         assert result.exit_code != 0 and said in result.output, result.output
+        assert result.output.count(f"/{at}/linked/0/names: ") <= 1, result.output
 
 
 @st.composite

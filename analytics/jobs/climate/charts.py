@@ -26,16 +26,12 @@ def months_chart(
 
     Parameters
     ----------
-    name, system : str
-        Of the figure, and of the file system.
-    every : sequence of History
-        Of this file system.
+    name, system : of the figure, and of the file system.
+    every : of this file system.
     watched : mapping of (str, str) to Watched
         Motif and scale -> what the watch found; its changes are marked.
-    target : str
-        Column.
-    zone : datetime.tzinfo
-        Whose months these are.
+    target : column.
+    zone : whose months these are.
     """
     months = months_of(every, zone)
     places = {month: at for at, month in enumerate(months)}

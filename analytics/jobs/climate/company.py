@@ -48,14 +48,10 @@ def in_company(
     ----------
     every : sequence of (Jobs, Change)
         Jobs of a history by start, and a change of their performance.
-    least : int
-        Jobs that a level has at least; half as far from the change of performance a metric's own may be.
-    level : float
-        Largest corrected p-value.
-    metrics : sequence of str, optional
-        Columns; default: all that are listed as explaining.
-    big_is_good : bool
-        Of what is called performance.
+    least : jobs that a level has at least; half as far from the change of performance a metric's own may be.
+    level : largest corrected p-value.
+    metrics : columns; default: all that are listed as explaining.
+    big_is_good : of what is called performance.
 
     Returns
     -------

@@ -33,16 +33,13 @@ class Study:
 
     Attributes
     ----------
-    table : Jobs
-        Rows that count, by start.
-    steps : sequence of Step
-        What the filters left out.
+    table : rows that count, by start.
+    steps : what the filters left out.
     every : sequence of History
     watched : sequence of Watched
     correlations : sequence of Correlation
     partitions : sequence of Partition
-    differences : sequence of Difference
-        Those that are sure and large.
+    differences : those that are sure and large.
     options : Options
     rules : Rules
     """
@@ -81,16 +78,11 @@ def study(
 
     Parameters
     ----------
-    table : Jobs
-        Rows that count, by start, with the derived columns.
-    steps : sequence of Step
-        What the filters left out.
-    options : Options
-        Of the watch.
-    rules : Rules
-        Of the regimes.
-    whole : bool
-        Also correlations and regimes, which the watch alone does not need.
+    table : rows that count, by start, with the derived columns.
+    steps : what the filters left out.
+    options : of the watch.
+    rules : of the regimes.
+    whole : also correlations and regimes, which the watch alone does not need.
     """  # fmt: skip
     every = histories(table)
     watched = watch(every, options)

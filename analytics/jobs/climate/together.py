@@ -26,12 +26,9 @@ class Fall:
     Attributes
     ----------
     system : str
-    first, middle, last : float
-        Earliest, median and latest change, in s since 1970 UTC.
-    fallen, watched : int
-        Histories that fell, and all of the file system.
-    ratio : float
-        Median of the medians after over those before.
+    first, middle, last : earliest, median and latest change, in s since 1970 UTC.
+    fallen, watched : histories that fell, and all of the file system.
+    ratio : median of the medians after over those before.
     """
 
     system: str

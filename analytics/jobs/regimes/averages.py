@@ -23,8 +23,7 @@ def windows(times: Numbers, width_s: float) -> tuple[Whole, Whole]:
     ----------
     times : numpy.ndarray, shape (jobs,)
         Starts in s, ascending.
-    width_s : float
-        Of the window, in s.
+    width_s : of the window, in s.
     """
     first = np.searchsorted(times, times - width_s / 2, side="left")
     return first.astype(np.int64), np.searchsorted(times, times + width_s / 2, side="left").astype(np.int64)
@@ -37,8 +36,7 @@ def moving_average(times: Numbers, values: Numbers, width_s: float) -> Numbers:
     ----------
     times, values : numpy.ndarray, shape (jobs,)
         Starts in s, ascending, and values, all known.
-    width_s : float
-        Of the window, in s.
+    width_s : of the window, in s.
     """
     first, end = windows(times, width_s)
     # Sums of the distances from the mean: a sum of large numbers would lose what distinguishes them.

@@ -51,14 +51,10 @@ class Change:
 
     Attributes
     ----------
-    place : int
-        First job of the new level.
-    begin, end : int
-        First job of the level before, and the job after the last of the new level.
-    before, after : float
-        Medians.
-    p : float
-        Of no change between its neighbours.
+    place : first job of the new level.
+    begin, end : first job of the level before, and the job after the last of the new level.
+    before, after : medians.
+    p : of no change between its neighbours.
     tested : (int, int)
         First job, and the one after the last, of the test of `p`: the neighbours as ruptures placed them.
     """
@@ -154,14 +150,10 @@ def change_points(
     ----------
     values : numpy.ndarray, shape (jobs,)
         Known values by time.
-    least : int
-        Jobs that a level has at least.
-    level : float
-        Largest p-value of a change.
-    step : float
-        Smallest change of the median that counts, as a share of the larger one.
-    dependence : float, optional
-        Of a value on the one before it, 0 to 0.9. Default: estimated from this series alone.
+    least : jobs that a level has at least.
+    level : largest p-value of a change.
+    step : smallest change of the median that counts, as a share of the larger one.
+    dependence : of a value on the one before it, 0 to 0.9. Default: estimated from this series alone.
 
     Raises
     ------

@@ -45,20 +45,13 @@ class Correlation:
 
     Attributes
     ----------
-    group : str
-        File system, or history.
-    metric : str
-        Column.
-    method : str
-        ``pearson`` or ``spearman``.
-    pairs : int
-        Jobs that have both values.
-    coefficient, low, high : float
-        With the ends of its confidence interval; NaN where not tested.
-    p, p_corrected : float
-        Of no correlation; corrected over the whole table.
-    within : float
-        Mean of the coefficients within the histories; NaN where none has one.
+    group : file system, or history.
+    metric : column.
+    method : ``pearson`` or ``spearman``.
+    pairs : jobs that have both values.
+    coefficient, low, high : with the ends of its confidence interval; NaN where not tested.
+    p, p_corrected : of no correlation; corrected over the whole table.
+    within : mean of the coefficients within the histories; NaN where none has one.
     """
 
     group: str
@@ -85,10 +78,8 @@ def correlate(x: Numbers, y: Numbers, method: str, confidence: float = 0.95) -> 
     ----------
     x, y : numpy.ndarray
         Known values, in pairs.
-    method : str
-        ``pearson`` or ``spearman``.
-    confidence : float
-        Of the interval, between 0 and 1.
+    method : ``pearson`` or ``spearman``.
+    confidence : of the interval, between 0 and 1.
     """
     import scipy.special
     import scipy.stats
@@ -145,14 +136,10 @@ def correlation_table(
 
     Parameters
     ----------
-    table : Jobs
-        With the derived columns.
-    metrics : sequence of str, optional
-        Columns. Default: all of `EXPLAINING` that have values.
-    target : str
-        Column of the performance.
-    confidence : float
-        Of the intervals.
+    table : with the derived columns.
+    metrics : columns. Default: all of `EXPLAINING` that have values.
+    target : column of the performance.
+    confidence : of the intervals.
     """
     systems = table.texts(SYSTEM)
     out: list[Correlation] = []

@@ -39,12 +39,10 @@ class Moved:
     Attributes
     ----------
     metric : str
-    before, after : float
-        Medians of the first and the second set.
+    before, after : medians of the first and the second set.
     effect : float
         -1 to 1.
-    p, p_corrected : float
-        Of no difference.
+    p, p_corrected : of no difference.
     """
 
     metric: str

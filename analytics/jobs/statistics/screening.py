@@ -34,12 +34,9 @@ def sure_changes(
     ----------
     every : sequence of numpy.ndarray, each of shape (jobs,)
         Known values by time. One that is too short for two levels is no test.
-    least : int
-        Jobs that a level has at least.
-    level : float
-        Largest corrected p-value.
-    step : float
-        Smallest change of the median that counts, as a share of the larger one.
+    least : jobs that a level has at least.
+    level : largest corrected p-value.
+    step : smallest change of the median that counts, as a share of the larger one.
 
     Raises
     ------

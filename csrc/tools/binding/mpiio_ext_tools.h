@@ -149,6 +149,8 @@ const char *mpiio_ext_trace_file(const mpiio_ext_trace *trace, int64_t index);
 int64_t mpiio_ext_trace_records(const mpiio_ext_trace *trace);
 int64_t mpiio_ext_trace_lost(const mpiio_ext_trace *trace);
 int mpiio_ext_trace_truncated(const mpiio_ext_trace *trace);
+/* Whether its process has not ended it yet: it lives, or was killed. */
+int mpiio_ext_trace_running(const mpiio_ext_trace *trace);
 /* Bytes so far that are in the file and were left out, of damaged blocks; bytes that the file should have, by its
  * header, and has not. */
 int64_t mpiio_ext_trace_unread(const mpiio_ext_trace *trace);

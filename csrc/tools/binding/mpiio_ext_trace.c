@@ -66,6 +66,11 @@ int64_t mpiio_ext_trace_started(const mpiio_ext_trace *trace)
     return (int64_t)((uint64_t)header(trace)->started + (uint64_t)header(trace)->unix_minus_monotonic);
 }
 
+int mpiio_ext_trace_running(const mpiio_ext_trace *trace)
+{
+    return header(trace)->state == MPIOX_TRACEFILE_RUNNING;
+}
+
 int64_t mpiio_ext_trace_next(mpiio_ext_trace *trace, int64_t wanted)
 {
     return mpiox_tracefile_reader_next(reader(trace), wanted);

@@ -32,6 +32,7 @@ static const char *const keys[MPIOX_KEYS] = {
     [MPIOX_KEY_COMPLETE] = "complete",
     [MPIOX_KEY_DETAILS] = "details",
     [MPIOX_KEY_UNFINISHED] = "unfinished",
+    [MPIOX_KEY_HINTS] = "hints",
 };
 
 const char *mpiox_tracefile_key(int key)

@@ -106,6 +106,7 @@ enum {
     MPIOX_KEY_COMPLETE,   /* 1: a nonblocking access was complete at once, and no call completes it */
     MPIOX_KEY_DETAILS,    /* text number; members of the JSON object as they stand */
     MPIOX_KEY_UNFINISHED, /* 1: the process has ended in this call; put by the reader */
+    MPIOX_KEY_HINTS,      /* 1: the call was given an info object */
     MPIOX_KEYS
 };
 

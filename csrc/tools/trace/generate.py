@@ -90,6 +90,8 @@ def _record(function: Any) -> list[str]:
     lines = [RECORDED[pair].replace("{n}", pair[1]) for pair in function.parameters if pair in RECORDED]
     if function.name == "File_open":
         lines.append("mpiox_trace_mpi_opened(&call, comm, *fh, result);")
+    if function.name in ("File_open", "File_set_view"):
+        lines.append("mpiox_trace_mpi_hints(&call, info);")
     if function.name == "File_close":
         lines.append("if (result == MPI_SUCCESS)\n        mpiox_trace_handle_close(call.handle);")
     if function.name == "File_set_view":

@@ -71,7 +71,18 @@ static MPI_Request no_request(void)
     static _Atomic(void *) found;
     return (MPI_Request)object_of(&found, "ompi_request_null");
 }
+
+static MPI_Info no_info(void)
+{
+    static _Atomic(void *) found;
+    return (MPI_Info)object_of(&found, "ompi_mpi_info_null");
+}
 #else
+static MPI_Info no_info(void)
+{
+    return MPI_INFO_NULL;
+}
+
 static MPI_Request no_request(void)
 {
     return MPI_REQUEST_NULL;
@@ -230,6 +241,12 @@ void mpiox_trace_mpi_opened(mpiox_tracefile_record *call, MPI_Comm comm, MPI_Fil
     mpiox_trace_extra(call, MPIOX_KEY_COMM_SIZE, size);
     if (comm != self() && !all && size > 0)
         add_members(call, comm, size);
+}
+
+void mpiox_trace_mpi_hints(mpiox_tracefile_record *call, MPI_Info info)
+{
+    if (info != no_info())
+        mpiox_trace_extra(call, MPIOX_KEY_HINTS, 1);
 }
 
 static int64_t type_size(MPI_Datatype datatype)

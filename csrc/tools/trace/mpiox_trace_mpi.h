@@ -34,6 +34,8 @@ void mpiox_trace_mpi_enter(mpiox_tracefile_record *call, int operation, int64_t 
 /* A call on a file by its name. */
 void mpiox_trace_mpi_enter_name(mpiox_tracefile_record *call, int operation, const char *name);
 void mpiox_trace_mpi_opened(mpiox_tracefile_record *call, MPI_Comm comm, MPI_File file, int result);
+/* Whether hints were given. */
+void mpiox_trace_mpi_hints(mpiox_tracefile_record *call, MPI_Info info);
 void mpiox_trace_mpi_data(mpiox_tracefile_record *call, int64_t count, MPI_Datatype datatype);
 void mpiox_trace_mpi_view(mpiox_tracefile_record *call, int64_t displacement, MPI_Datatype etype, MPI_Datatype filetype,
                           const char *datarep);

@@ -55,7 +55,7 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
         curves = explore(chosen)
         runs = [run_policy(chosen, policy, curves) for policy in policies]
     configuration = {key: value for key, value in asdict(chosen).items() if key != "folder"}
-    environment = describe_environment([], path, "arbitration")
+    environment = describe_environment([], path)
     found = results.document(runs, curves, configuration, environment)
     paths = results.write(into, found)
     for line in results.lines(found):

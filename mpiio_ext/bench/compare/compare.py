@@ -327,7 +327,7 @@ def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) 
 
 def _environment(installations: Sequence[Installation], options: Options) -> dict[str, Any]:
     return describe_environment(
-        installations, options.file.parent, "compare", ranks=options.ranks, file_bytes=options.file_bytes,
+        installations, options.file.parent, ranks=options.ranks, file_bytes=options.file_bytes,
         rounds=options.rounds, repeats_per_round=options.repeats, access=options.access, sync=options.sync,
         pretended_nodes=options.nodes or None, delegates=options.delegates or None,
         delegate_mode=options.delegate_mode if options.delegates else None, hosts=options.hosts or None,

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 import platform
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +16,9 @@ import click
 from rich.console import Console
 
 from mpiio_ext.bench.compare.peers import PROGRAM, Installation, Peer
-from mpiio_ext.bench.environment import file_system_of
+from mpiio_ext.bench.environment import here
 from mpiio_ext.bench.errors import EXIT_RUN, EXIT_USAGE, EXIT_VERIFY, BenchError
+from mpiio_ext.bench.place import make_folder
 from mpiio_ext.common.children import run
 
 #: How the micro-benchmark accesses the file: the values of its --access.
@@ -160,21 +159,10 @@ def on_nodes(peers: Sequence[Peer], ranks: int, nodes: int) -> list[Peer]:
 # ---- the rest --------------------------------------------------------------------------------------------------------
 
 
-def describe_environment(installations: Sequence[Installation], folder: Path, name: str,
-                         **configuration: Any) -> dict[str, Any]:
+def describe_environment(installations: Sequence[Installation], folder: Path, **configuration: Any) -> dict[str, Any]:
     """Return where the numbers come from, JSON-compatible; `configuration` is added as it is."""
-    kind, mount = file_system_of(folder)
-    options = " ".join(sys.argv).partition(f" {name} ")[2]
-    return {
-        "host": platform.node(),
-        "kernel": platform.release(),
-        "cpus": len(os.sched_getaffinity(0)),
-        "file_system": kind,
-        "mount": mount,
-        "mpi": {installation.family: installation.version for installation in installations},
-        **configuration,
-        "command_line": f"mpiio-ext bench {name} {options}".rstrip(),
-    }
+    mpi = {installation.family: installation.version for installation in installations}
+    return {**here(folder), "host": platform.node(), "mpi": mpi, **configuration}
 
 
 def console_of_results() -> Console:
@@ -192,19 +180,15 @@ def scratch_file(path: Path, name: str) -> Iterator[Path]:
     name : the command's, for messages
     """
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f"mpiio-{name}-", dir=path))
-    except OSError as error:
-        click.echo(f"mpiio_ext.bench {name}: --path {path}: {error.strerror}", err=True)
-        sys.exit(EXIT_USAGE)
-    file = folder / "data.dat"
-    try:
-        yield file
+        with contextlib.ExitStack() as stack:
+            folder = make_folder(path, name, 0)
+            stack.callback(folder.rmdir)
+            file = folder / "data.dat"
+            stack.callback(file.unlink, missing_ok=True)
+            yield file
     except BenchError as error:
         click.echo(f"mpiio_ext.bench {name}: {error}", err=True)
         sys.exit(error.exit_status)
     except OSError as error:
         click.echo(f"mpiio_ext.bench {name}: {error.filename}: {error.strerror}", err=True)
         sys.exit(EXIT_RUN)
-    finally:
-        file.unlink(missing_ok=True)
-        folder.rmdir()

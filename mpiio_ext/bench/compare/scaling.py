@@ -375,7 +375,7 @@ def run_scaling(options: Options, *, put: Callable[[str], None] | None, plot_pat
 
 def _environment(installations: Sequence[Installation], options: Options) -> dict[str, Any]:
     return describe_environment(
-        installations, options.file.parent, "scaling", rounds=options.rounds, repeats_per_round=options.repeats,
+        installations, options.file.parent, rounds=options.rounds, repeats_per_round=options.repeats,
         access=options.access, native_limit_s=options.limit_s,
         native_memory_limit_bytes=options.memory_limit_bytes,
     )

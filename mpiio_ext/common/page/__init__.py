@@ -32,10 +32,8 @@ class Figure:
     Attributes
     ----------
     title, caption : str
-    drawing : str
-        An SVG of :mod:`mpiio_ext.common.plots`.
-    image : bool
-        The SVG was read from a file: it is shown as an image, so that its styles and scripts do not reach the page.
+    drawing : an SVG of :mod:`mpiio_ext.common.plots`.
+    image : the SVG was read from a file: it is shown as an image, so that its styles and scripts do not reach the page.
     """
 
     title: str = ""
@@ -60,12 +58,9 @@ class Grid:
     ----------
     columns : sequence of str
     rows : sequence of sequences of str or Cell
-    numbers : sequence of bool
-        Which columns are aligned to the right; those behind the last are not.
-    note : str
-        A line below it.
-    folded : bool
-        The reader opens it.
+    numbers : which columns are aligned to the right; those behind the last are not.
+    note : a line below it.
+    folded : the reader opens it.
     """
 
     columns: Sequence[str]
@@ -91,12 +86,9 @@ class Section:
 
     Attributes
     ----------
-    anchor : str
-        Name within the page; letters, digits and hyphens.
-    title : str
-        Heading, and what the contents at the top say.
-    sentences : sequence of str
-        Paragraphs.
+    anchor : name within the page; letters, digits and hyphens.
+    title : heading, and what the contents at the top say.
+    sentences : paragraphs.
     facts : sequence of (str, str)
         Names and values.
     findings : sequence of Finding
@@ -142,10 +134,8 @@ def fill(template: Path, content: Mapping[str, object], *, script: str = "") -> 
     Parameters
     ----------
     template : Path
-    content : mapping
-        What the template shows; ``title`` is among it.
-    script : str
-        JavaScript at the end of the page.
+    content : what the template shows; ``title`` is among it.
+    script : JavaScript at the end of the page.
     """
     from importlib.metadata import version
 
@@ -169,15 +159,11 @@ def document(
 
     Parameters
     ----------
-    title, head : str
-        Heading, and the line below it.
+    title, head : heading, and the line below it.
     sections : sequence of Section
-    notices : sequence of Finding
-        What stands above all sections.
-    foot : str
-        What stands below them, before the version.
-    interactive : bool
-        The figures were drawn to be pointed at: their script is put into the page.
+    notices : what stands above all sections.
+    foot : what stands below them, before the version.
+    interactive : the figures were drawn to be pointed at: their script is put into the page.
     """
     from mpiio_ext.common.plots.files import script
 

@@ -27,23 +27,16 @@ class Axis:
 
     Attributes
     ----------
-    label : str
-        What it is, with its unit.
+    label : what it is, with its unit.
     scale : {"linear", "log", "log2", "symlog"}
-    low, high : float, optional
-        Ends; None: where the marks end. An axis of which `low` is larger runs the other way.
+    low, high : ends; None: where the marks end. An axis of which `low` is larger runs the other way.
     ticks : sequence of (float, str), optional
         Places and words; None: round numbers.
-    form : callable, optional
-        Words of a round number.
-    most : int
-        Round numbers at most; 0: as many as fit.
-    whole : bool
-        Only whole numbers.
-    grid, line, above : bool
-        Lines at the ticks, the axis itself, words at the other side.
-    turn : float
-        Degrees by which the words at the ticks are turned.
+    form : words of a round number.
+    most : round numbers at most; 0: as many as fit.
+    whole : only whole numbers.
+    grid, line, above : lines at the ticks, the axis itself, words at the other side.
+    turn : degrees by which the words at the ticks are turned.
     """
 
     label: str = ""
@@ -201,26 +194,20 @@ class Chart:
 
     Attributes
     ----------
-    name : str
-        Of files and references; letters, digits and hyphens.
-    title : str
-        What it is, for those who do not see it.
-    panels : sequence of sequences of Panel or None
-        Rows; None leaves a place free.
-    width, height : float
-        Inches.
+    name : of files and references; letters, digits and hyphens.
+    title : what it is, for those who do not see it.
+    panels : rows; None leaves a place free.
+    width, height : inches.
     margins : (left, right, above, below), optional
         Points around the panels, and `gaps` (across, upright) between them; None: what the words need, which takes
         twice the time.
-    widths, heights : sequence of float
-        Parts of the columns and rows; none: all are alike.
+    widths, heights : parts of the columns and rows; none: all are alike.
     legend : {"", "above", "below", "right"}
         Where all series are named, in `columns`.
     keys : sequence of (str, Look, float)
         Entries of the legend, with widths of lines; none: those of the marks.
     heading : str
-    share : bool
-        Panels of a row have the y axis, and those of a column the x axis, in common.
+    share : panels of a row have the y axis, and those of a column the x axis, in common.
     """
 
     name: str

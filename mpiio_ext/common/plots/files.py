@@ -97,8 +97,7 @@ def svg(chart: Chart, *, interactive: bool = False) -> str:
 
     Parameters
     ----------
-    interactive : bool
-        With what its points are and which parts are of which series, for the script of `script`.
+    interactive : with what its points are and which parts are of which series, for the script of `script`.
     """
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG

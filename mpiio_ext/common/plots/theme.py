@@ -35,8 +35,7 @@ class Look:
         What it means: a field of `Theme` such as ``ink``, or ``series0``, ``quarter3``; or a colour, such as ``#000``.
     dash : str or tuple
         Line style as Matplotlib names it; ``""`` is no line.
-    marker, hatch : str
-        Marks of points and hatch of areas as Matplotlib names them; "" is none.
+    marker, hatch : marks of points and hatch of areas as Matplotlib names them; "" is none.
     """
 
     colour: str = "ink"
@@ -57,18 +56,12 @@ class Theme:
 
     Attributes
     ----------
-    page, ink, soft, line : str
-        Ground, text, axes, grid.
-    data, average, changed : str
-        What was measured, a long average, and marks of changes.
-    neutral : str
-        What is neither good nor bad.
-    low, high : str
-        Shades behind times of low and of high performance.
-    quarter : tuple of str
-        From the worst to the best.
-    series : tuple of str
-        Of series that are compared.
+    page, ink, soft, line : ground, text, axes, grid.
+    data, average, changed : what was measured, a long average, and marks of changes.
+    neutral : what is neither good nor bad.
+    low, high : shades behind times of low and of high performance.
+    quarter : from the worst to the best.
+    series : of series that are compared.
     """
 
     page: str
@@ -116,8 +109,7 @@ def dark_style(scope: str) -> str:
 
     Parameters
     ----------
-    scope : str
-        Selector of the elements around, or of, the charts, such as ``.drawing``.
+    scope : selector of the elements around, or of, the charts, such as ``.drawing``.
     """
     rules = [f'{scope} :is([style*="{kind}: {light}"], [{kind}="{light}"]) {{ {kind}: {dark} !important }}'
              for light, dark in zip(LIGHT.colours(), DARK.colours(), strict=True) for kind in ("fill", "stroke")]

@@ -1,0 +1,379 @@
+"""Read what ranks did when from a log: DXT, HEATMAP, and counters that are in no table.
+
+Problem. DXT of many ranks is millions of requests, too many for a step of Python each, or for the memory.
+
+Algorithm. Requests are looked at in batches of many records, by array arithmetic; sums by file, rank and direction are
+kept. Durations are counted by size, window of time and length, in quarter and half octaves.
+
+Guarantees. Memory is bounded; blocks that ranks share are sampled where they are many. What DXT has lost is told
+(:attr:`.activity.Activity.partial`), and shows in the comparison with the counters of POSIX.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from mpiio_ext.analytics.diagnosis.activity import (
+    BANDS,
+    BINS,
+    WINDOWS,
+    Activity,
+    Calls,
+    Layout,
+    Row,
+    Union,
+    merged,
+)
+from mpiio_ext.analytics.tables.arrays import Numbers, Whole
+from mpiio_ext.common.darshanfile import Access, DamagedLogError, DarshanFile, Requests
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Requests that are looked at together; blocks that are kept of a file.
+_BATCH = 1 << 18
+_MOST_BLOCKS = 1 << 20
+#: Buckets of sizes (quarter octaves) and of durations (half octaves from 2**-24 s).
+_SIZES, _DURATIONS, _SHORTEST = 192, 80, -24
+
+
+def activity_of(path: str | Path, tables: Mapping[str, pa.Table]) -> Activity | None:
+    """Return what DXT, HEATMAP and counters of a log tell that are in no table; `tables` are its rows. Else None."""
+    jobs = tables["darshan_job"].to_pylist()
+    if len(jobs) != 1:
+        return None
+    names = ("file_id", "alignment", "stripe_size", "stripe_count")
+    files = zip(*(tables["darshan_file"][name].to_pylist() for name in names), strict=True)
+    layouts = {number: Layout(*(value or 0 for value in rest)) for number, *rest in files}
+    return activity(path, layouts, jobs[0]["processes"] or 1, jobs[0]["run_time"] or 0.0)
+
+
+def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, run_time: float) -> Activity | None:
+    """Return what DXT, HEATMAP and counters of a log tell; None where it cannot be read.
+
+    Parameters
+    ----------
+    path : str or Path
+    layouts : by number of the file (signed).
+    processes : int
+    run_time : seconds.
+    """
+    try:
+        log = DarshanFile(path)
+    except (OSError, DamagedLogError):
+        return None
+    processes, run_time = max(processes, 1), max(run_time, 1e-3)
+    source = next((name for name in ("DXT_POSIX", "HEATMAP") if name in log.modules), "").partition("_")[0]
+    found = Activity(source, processes, run_time)
+    found.bands = min(BANDS, processes)
+    found.line = np.zeros((3, found.bands, BINS))
+    if "HEATMAP" in log.modules:
+        try:
+            _add_heat(found, log)
+        except DamagedLogError:
+            found.heat = {}
+    if found.source == "DXT":
+        _add_requests(found, log, layouts)
+    with contextlib.suppress(DamagedLogError):
+        _add_calls(found, log)
+    return found
+
+
+def _add_calls(found: Activity, log: DarshanFile) -> None:
+    """Take in counters of POSIX and MPI-IO."""
+    for part in log.counters("POSIX") if "POSIX" in log.modules else ():
+        _add_metadata(found, part)
+        at = 6 if part["counters"].shape[1] == 69 else 4  # POSIX_STATS; syncs are two and three behind
+        some = part["counters"][:, [at, at + 2, at + 3]].astype(np.int64)
+        for file, (stats, *syncs) in zip(part["file"].tolist(), some.tolist(), strict=True):
+            if stats or any(syncs):
+                calls = found.calls.setdefault(_signed(file), Calls())
+                calls.stats += stats
+                calls.syncs += sum(syncs)
+    for part in log.counters("MPI-IO") if "MPI-IO" in log.modules else ():
+        new = part["times"].shape[1] == 17
+        read, write, meta, slowest = ((8, 9, 10, 14) if new else (6, 7, 8, 12))
+        times = part["times"][:, [read, write, meta, slowest]].astype(float)
+        for file, rank, (reading, writing, rest, longest) in zip(
+            part["file"].tolist(), part["rank"].tolist(), times.tolist(), strict=True
+        ):
+            calls = found.calls.setdefault(_signed(file), Calls())
+            mpi, ranks = calls.mpi, found.processes if rank < 0 else 1
+            calls.opening = max(calls.opening, rest / ranks)
+            for way, own, other in ((False, reading, writing + rest), (True, writing, reading + rest)):
+                most = max(own / ranks, min(own, longest - other / ranks)) if rank < 0 else own
+                mpi[way] = max(mpi[way], most)
+
+
+def _add_heat(found: Activity, log: DarshanFile) -> None:
+    """Take in HEATMAP: bytes by rank, and, without DXT, when there are any."""
+    moved = np.zeros((2, found.processes))
+    bins: list[Numbers] = []
+    width = 0.0
+    for heat in log.heat():
+        if heat.layer not in ("POSIX", "STDIO") or not 0 <= heat.rank < found.processes:
+            continue
+        both = np.stack([heat.read, heat.written]).astype(float)
+        moved[:, heat.rank] += both.sum(axis=1)
+        if heat.layer == "STDIO" or not both.shape[1]:
+            continue
+        width = max(width, heat.width_s)
+        band = heat.rank * found.bands // found.processes
+        edges = (np.arange(both.shape[1]) * heat.width_s * BINS / found.run_time).astype(int).clip(0, BINS - 1)
+        if found.source == "HEATMAP":
+            for way in (0, 1):
+                np.add.at(found.line[way, band], edges, both[way])
+        bins.append((both > 0).astype(float))
+    found.heat = {False: moved[0], True: moved[1]}
+    if bins:
+        there = np.zeros((2, max(each.shape[1] for each in bins)))
+        for each in bins:
+            there[:, : each.shape[1]] += each
+        any_rank = (there > 0).sum(axis=1)
+        found.in_turn = {bool(way): (float(there[way].sum() / max(any_rank[way], 1)), int(any_rank[way]))
+                         for way in (0, 1)}  # fmt: skip
+        if found.source == "HEATMAP":
+            found.wall = {bool(way): float(any_rank[way]) * width for way in (0, 1)}
+            found.both, found.resolution = float((there > 0).any(axis=0).sum()) * width, width
+
+
+# ---- requests --------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class _Batch:
+    """Requests of several records, and of each request the number of its record in `records`."""
+
+    records: list[Access]
+
+    def __post_init__(self) -> None:
+        counts = [len(each.requests) for each in self.records]
+        self.of = np.repeat(np.arange(len(counts)), counts)
+        self.ends = np.cumsum(counts)
+        every = [each.requests for each in self.records]
+        self.offset, self.length, self.start, self.end = (
+            np.concatenate([each[name] for each in every]).astype(kind)
+            for name, kind in (("offset", "=i8"), ("length", "=i8"), ("start", "=f8"), ("end", "=f8")))  # fmt: skip
+        self.write = np.array([each.write for each in self.records])
+        self.rank = np.array([each.rank for each in self.records])
+        self.file = np.array([_signed(each.file) for each in self.records], np.int64)
+
+    def sum(self, values: Numbers | None = None) -> Numbers:
+        """Return the sum of values, or the number of requests, of each record."""
+        return np.bincount(self.of, values, len(self.records)).astype(float)
+
+    def place(self, number: int) -> slice:
+        """Return where the requests of a record are."""
+        return slice(int(self.ends[number] - len(self.records[number].requests)), int(self.ends[number]))
+
+    def part(self, number: int) -> tuple[Numbers, Numbers]:
+        """Return the starts and ends of the requests of a record."""
+        return self.start[self.place(number)], self.end[self.place(number)]
+
+    def before(self) -> Whole:
+        """Return the places of requests that have one of the same record before them."""
+        return np.flatnonzero(self.of[1:] == self.of[:-1]) + 1
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def _batches(log: DarshanFile, module: str, found: Activity) -> Iterator[_Batch]:
+    """Yield the records of a module, many at once; a damaged module is as good as one that ran out of memory."""
+    kept: list[Access] = []
+    size = 0
+    found.partial |= log.partial(module)
+    try:
+        for access in log.accesses(module):
+            times = access.requests["end"]
+            if not len(times) or not np.isfinite(times).all():
+                continue
+            kept.append(access)
+            size += len(access.requests)
+            if size >= _BATCH:
+                yield _Batch(kept)
+                kept, size = [], 0
+    except DamagedLogError:
+        found.partial = True
+    if kept:
+        yield _Batch(kept)
+
+
+class _Sums:
+    """Sums of one file in one direction, while batches come."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.ranks: dict[int, Numbers] = {}
+        self.sums = np.zeros(5)
+        self.union, self.called = Union(), Union()
+        self.calls = 0.0
+        self.blocks: list[Whole] = []
+        self.every = 1
+        stripes = layout.stripes if 1 < layout.stripes <= 4096 and layout.stripe_bytes > 0 else 0
+        self.stripe = np.zeros((2, stripes))
+
+    def row(self) -> Row:
+        """Return what is kept of it."""
+        ranks = np.array(list(self.ranks), np.int64)
+        values = np.array(list(self.ranks.values())).reshape(-1, 5).T
+        blocks, shared = self._shared()
+        unaligned, consecutive, forward, regular, pairs = (int(each) for each in self.sums)
+        self.called.add(*self.union.parts())
+        requests, moved, busy, first, last = values
+        return Row(ranks, requests, moved, busy, first, last, unaligned, consecutive, forward, regular, pairs,
+                   self.union.seconds, self.called.seconds, self.calls, blocks, shared,
+                   self.stripe[0], self.stripe[1])  # fmt: skip
+
+    def add_blocks(self, blocks: Whole, rank: int) -> None:
+        """Add blocks of which a rank covers a part."""
+        blocks = np.unique(blocks[blocks % self.every == 0])
+        self.blocks.append(np.stack([blocks, np.full(len(blocks), rank)]))
+        if sum(each.shape[1] for each in self.blocks) > _MOST_BLOCKS:
+            self.every *= 4
+            every = np.concatenate(self.blocks, axis=1)
+            self.blocks = [every[:, every[0] % self.every == 0]]
+
+    def _shared(self) -> tuple[int, int]:
+        if not self.blocks:
+            return 0, 0
+        pairs = np.unique(np.concatenate(self.blocks, axis=1), axis=1)
+        _, counts = np.unique(pairs[0], return_counts=True)
+        return len(counts), int((counts > 1).sum())
+
+
+def _add_requests(found: Activity, log: DarshanFile, layouts: Mapping[int, Layout]) -> None:
+    """Take in DXT."""
+    sums: dict[tuple[int, bool], _Sums] = {}
+    ways = {False: Union(), True: Union()}
+    found.durations = {way: np.zeros((_SIZES, WINDOWS, _DURATIONS), np.int64) for way in ways}
+    for batch in _batches(log, "DXT_POSIX", found):
+        _add_records(sums, batch, layouts)
+        _add_line(found, batch)
+        _add_ways(ways, batch)
+        for way in ways:
+            _add_durations(found, batch, batch.write[batch.of] == way, way)
+    for batch in _batches(log, "DXT_MPIIO", found) if "DXT_MPIIO" in log.modules else ():
+        _add_ways(ways, batch)
+        for number, (file, access) in enumerate(zip(batch.file.tolist(), batch.records, strict=True)):
+            if (into := sums.get((file, access.write))) is not None:
+                start, end = batch.part(number)
+                into.calls += float((end - start).sum())
+                into.called.add(*merged(start, end))
+    found.rows = {key: each.row() for key, each in sums.items()}
+    found.wall = {way: union.seconds for way, union in ways.items()}
+    ways[True].add(*ways[False].parts())
+    found.both = ways[True].seconds
+
+
+def _add_ways(ways: Mapping[bool, Union], batch: _Batch) -> None:
+    """Add the requests of a batch to the time in which any rank reads, or writes."""
+    for way, union in ways.items():
+        chosen = batch.write[batch.of] == way
+        union.add(*merged(batch.start[chosen], batch.end[chosen]))
+
+
+def _add_records(sums: dict[tuple[int, bool], _Sums], batch: _Batch, layouts: Mapping[int, Layout]) -> None:
+    """Add the records of a batch to the sums of their files."""
+    after = batch.before()
+    distance = batch.offset[after] - batch.offset[after - 1] - batch.length[after - 1]
+    busy = np.maximum(batch.end - batch.start, 0.0)
+    busy[after] = np.clip(batch.end[after] - np.maximum(batch.start[after], batch.end[after - 1]), 0, busy[after])
+    block = np.array([layouts.get(int(file), Layout()).block for file in batch.file])
+    block = np.where(block > 1, block, 1)
+    pairs = np.bincount(batch.of[after], minlength=len(batch.records))
+    kinds = [batch.sum((batch.offset % block[batch.of] != 0).astype(float))]
+    kinds += [np.bincount(batch.of[after], which, len(batch.records)).astype(float)
+              for which in (distance == 0, distance >= 0, _regular(batch, after, distance))]  # fmt: skip
+    firsts = batch.ends - np.diff(np.append(0, batch.ends))
+    values = np.stack([batch.sum(), batch.sum(batch.length.astype(float)), batch.sum(busy),
+                       np.minimum.reduceat(batch.start, firsts), np.maximum.reduceat(batch.end, firsts)])  # fmt: skip
+    counted = np.stack([*kinds, pairs])
+    for number, access in enumerate(batch.records):
+        key = int(batch.file[number]), access.write
+        into = sums.setdefault(key, _Sums(layouts.get(key[0], Layout())))
+        into.sums += counted[:, number]
+        old, new = into.ranks.get(access.rank), values[:, number]
+        if old is not None:
+            new = np.append(old[:3] + new[:3], (min(old[3], new[3]), max(old[4], new[4])))
+        into.ranks[access.rank] = new
+        into.union.add(*merged(*batch.part(number)))
+        _add_places(into, batch, batch.place(number), access)
+
+
+def _regular(batch: _Batch, after: Whole, distance: Whole) -> Numbers:
+    """Return for each pair whether it has the distance of the pair before: strides repeat, random places do not."""
+    same = np.zeros(len(after), bool)
+    same[1:] = (distance[1:] == distance[:-1]) & (batch.of[after[1:]] == batch.of[after[:-1]])
+    return same.astype(float)
+
+
+def _add_places(into: _Sums, batch: _Batch, part: slice, access: Access) -> None:
+    """Add which blocks a record shares with others, and how long its requests to each stripe take."""
+    layout, offset, length = into.layout, batch.offset[part], batch.length[part]
+    last = offset + np.maximum(length, 1) - 1
+    size = layout.stripe_bytes or layout.block
+    if access.write and size > 1:
+        ragged = np.concatenate([offset[offset % size != 0], last[(last + 1) % size != 0]])
+        if len(ragged):
+            into.add_blocks(ragged // size, access.rank)
+    if into.stripe.shape[1]:
+        within = offset // layout.stripe_bytes == last // layout.stripe_bytes
+        places = offset[within] // layout.stripe_bytes % into.stripe.shape[1]
+        np.add.at(into.stripe[0], places, (batch.end[part] - batch.start[part])[within])
+        np.add.at(into.stripe[1], places, length[within].astype(float))
+
+
+def _add_line(found: Activity, batch: _Batch) -> None:
+    """Add the time that requests take to the bands of their ranks and the bins of their times."""
+    rank = np.clip(batch.rank, 0, found.processes - 1) * found.bands // found.processes
+    rows = (batch.write.astype(np.int64) * found.bands + rank)[batch.of]
+    _spread(found, rows, batch.start, batch.end, np.ones(len(rows)))
+
+
+def _spread(found: Activity, rows: Whole, start: Numbers, end: Numbers, rate: Numbers) -> None:
+    """Add to rows of the time line, in each bin, the seconds of it that lie between start and end, times a rate."""
+    scale = BINS / found.run_time
+    start, end = (np.clip(times * scale, 0, BINS - 1e-9) for times in (start, end))
+    first, last = start.astype(np.int64), end.astype(np.int64)
+    flat, whole, rows = found.line.reshape(-1), np.zeros(found.line.size + 1), rows * BINS
+    one = first == last
+    np.add.at(flat, rows + first, rate * np.where(one, end - start, first + 1 - start) / scale)
+    several = ~one
+    np.add.at(flat, (rows + last)[several], (rate * (end - last))[several] / scale)
+    np.add.at(whole, (rows + first)[several] + 1, rate[several])
+    np.add.at(whole, (rows + last)[several], -rate[several])
+    flat += np.cumsum(whole)[:-1] / scale
+
+
+def _add_metadata(found: Activity, part: Requests) -> None:
+    """Add the time in metadata calls of POSIX, evenly from the first open of a file to its last close."""
+    opened, closed, meta = (part["times"][:, place].astype(float) for place in (0, 7, 10))
+    rank = part["rank"].astype(np.int64)
+    known = (closed > opened) & (meta > 0) & np.isfinite(closed) & (rank < found.processes)
+    for shared in (False, True):
+        here = known & ((rank < 0) == shared)
+        start, end, rate = opened[here], closed[here], (meta / np.where(known, closed - opened, 1.0))[here]
+        rows = 2 * found.bands + rank[here] * found.bands // found.processes
+        if shared:  # of all ranks: each band has its part
+            rows = np.tile(2 * found.bands + np.arange(found.bands), here.sum())
+            start, end, rate = (np.repeat(each, found.bands) for each in (start, end, rate / found.bands))
+        _spread(found, rows, start, end, rate)
+
+
+def _add_durations(found: Activity, batch: _Batch, chosen: npt.NDArray[np.bool_], way: bool) -> None:
+    """Count requests by size, window of time and duration."""
+    length, start = batch.length[chosen], batch.start[chosen]
+    took = np.maximum(batch.end[chosen] - start, 1e-9)
+    sizes = np.clip(4 * np.log2(np.maximum(length, 1)), 0, _SIZES - 1).astype(np.int64)
+    windows = np.clip(start / found.run_time * WINDOWS, 0, WINDOWS - 1).astype(np.int64)
+    lengths = np.clip(2 * (np.log2(took) - _SHORTEST), 0, _DURATIONS - 1).astype(np.int64)
+    np.add.at(found.durations[way], (sizes, windows, lengths), 1)

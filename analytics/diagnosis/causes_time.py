@@ -1,0 +1,214 @@
+"""The rules about what happens when: ranks that take turns, calls that wait, requests that slow down.
+
+Problem. Sums of counters do not tell whether ranks work at the same time, or wait for each other, for a server, or for
+other jobs.
+
+Algorithm. :mod:`.activity` has the requests of each rank by time. Ranks take turns where many move data and hardly more
+than one is in a request at once, although some rank always is. Calls wait where MPI-IO takes far longer than the
+requests that it makes. A stripe is slow where requests within it take several times longer for a byte than in the
+others. Requests slow down where equal ones take several times longer in some windows of time, while the job does no
+more than before: then others load the storage, or it is at fault.
+
+Guarantees. Without DXT or HEATMAP none of these is said, but for the load by others, which needs the servers' counters,
+and for calls that wait, which need the times of MPI-IO.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpiio_ext.analytics.diagnosis import advice as say
+from mpiio_ext.analytics.diagnosis.activity import WINDOWS, Activity
+from mpiio_ext.analytics.diagnosis.case import Case
+from mpiio_ext.analytics.diagnosis.model import Evidence, Finding
+from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+
+
+def _one(case: Case, place: int) -> Flags:
+    return np.asarray(np.arange(len(case.files)) == place)
+
+
+def turns(case: Case) -> Finding | None:
+    """Many ranks access a file, one at a time."""
+    limits = case.limits
+    alone = ~((case.per_file["no_collective"] <= 0.5) & (case.files["{collective}"] > 0))  # else data are exchanged
+    for place, row in case.traced(case.files.critical & alone):
+        span = float(row.last.max() - row.first.min())
+        enough = case.movers[place] >= limits.taking_turns and row.requests.sum() >= 8 * len(row.ranks)
+        if enough and row.together <= limits.in_turn and row.wall >= 0.7 * span:
+            evidence = [*case.evidence("ranks in a request at once, on average", row.together, "count"),
+                        *case.evidence("time from the first request to the end of the last", span, "s"),
+                        *case.evidence("of it, some rank is in a request", row.wall / span, "share")]  # fmt: skip
+            return _turns(case, _one(case, place), row.wall, float(case.movers[place]), evidence, sure=True)
+    seen = case.activity
+    if not alone[case.files.critical].all():
+        return None
+    if seen is None or any(case.complete):
+        return None
+    together, bins = seen.in_turn.get(case.write, (0.0, 0))
+    if not 0 < together <= limits.in_turn:
+        return None
+    moved = seen.heat[case.write]
+    ranks = float(moved.sum() / max(float(moved.max()), 1.0))
+    if ranks < limits.taking_turns or bins < 2 * ranks:
+        return None
+    evidence = case.evidence("ranks that move bytes in a bin of time with any (HEATMAP)", together, "count")
+    return _turns(case, case.files.critical, case.time, ranks, evidence)
+
+
+def _turns(
+    case: Case, chosen: Flags, time: float, moving: float, evidence: list[Evidence], *, sure: bool = False
+) -> Finding | None:
+    return case.finding(
+        "turns",
+        f"Ranks take turns: many {case.files.direction} the data, and only one of them at a time.",
+        time * (1 - 1 / max(moving, 2.0)),
+        "high" if sure else "medium",
+        "DXT has each request of each rank" if sure else "HEATMAP has bytes by rank and bin of time, not calls",
+        [*case.evidence("ranks that move data", moving, "count"), *evidence],
+        [say.overlap()],
+        chosen,
+        costs=True,
+        at_most=True,
+    )
+
+
+def waiting_calls(case: Case) -> Finding | None:
+    """Independent MPI-IO calls take far longer than the requests that they make: locks, atomic mode, or copies."""
+    inside = np.minimum(case.in_mpi, case.exclusive)
+    waits = inside - case.in_calls
+    alone = case.per_file["no_collective"] > 0.5
+    sieves = (case.files["bytes_read"] > 0) & (case.files["bytes_written"] > 0)  # rules of their own
+    chosen = case.files.critical & alone & ~sieves & (case.files["ranks"] > 1) & ~(case.movers < 2)
+    chosen &= (inside >= case.limits.waits * case.in_calls) & (waits >= 0.3 * case.exclusive)
+    if not chosen.any():
+        return None
+    together = [row.together for _, row in case.traced(chosen)]
+    sure = bool(together) and max(together) <= case.limits.in_turn
+    return case.finding(
+        "waiting_calls",
+        "Ranks wait inside of MPI-IO calls: these take"
+        f" {said(case.value(float(inside[chosen].sum() / max(case.in_calls[chosen].sum(), 1e-9))), 'ratio')} as long as"
+        " the requests that they make (locks, atomic mode, or copies of pieces).",
+        float(waits[chosen].sum()),
+        "high" if sure else "medium",
+        "the requests of all ranks are one after the other (DXT), their calls are not"
+        if sure
+        else "times of MPI-IO and of POSIX are in the log; what happens between, is not",
+        [
+            *case.evidence("time of the slowest rank in MPI-IO calls", float(inside[chosen].sum()), "s"),
+            *case.evidence("time of the slowest rank in requests", float(case.in_calls[chosen].sum()), "s"),
+            *(case.evidence("ranks in a request at once, on average", max(together), "count") if together else []),
+        ],
+        [say.no_locks()],
+        chosen,
+        costs=True,
+    )
+
+
+def slow_stripe(case: Case) -> Finding | None:
+    """Requests to one OST of a striped file take far longer than those to the others."""
+    for place, row in case.traced(case.files.critical):
+        there = row.stripe_bytes > 0
+        if there.sum() < case.limits.alike_osts:
+            continue
+        times = np.where(there, row.stripe_time / np.maximum(row.stripe_bytes, 1.0), np.nan)
+        median = float(np.nanmedian(times))
+        slow = there & (times >= case.limits.slow * median)
+        enough = row.stripe_bytes[slow] * float(row.requests.sum()) / max(float(row.moved.sum()), 1.0) >= 8
+        if not slow.any() or slow.sum() > max(1, there.sum() // 4) or not enough.all():
+            continue
+        lost = float((row.stripe_time - row.stripe_bytes * median)[slow].sum() / row.stripe_time.sum())
+        worst = int(np.nanargmax(np.where(slow, times, np.nan)))
+        return case.finding(
+            "slow_ost",
+            f"The OST of stripe {worst} of a file is {said(case.value(float(times[worst] / median)), 'ratio')} slower"
+            " than those of the others.",
+            lost * float(case.exclusive[place]),
+            "high",
+            "DXT has the requests to each stripe: those to the others are not slow",
+            [
+                *case.evidence("time for a byte there, over the median stripe", float(times[worst] / median), "ratio"),
+                *case.evidence("stripes compared", float(there.sum()), "count"),
+                *case.evidence("slow ones among them", float(slow.sum()), "count"),
+            ],
+            say.contact([]),
+            _one(case, place),
+        )
+    return None
+
+
+def _slowed(seen: Activity, write: bool) -> tuple[Numbers, Numbers, int] | None:
+    """Return the median duration and the number of equal requests in each window, of the size that takes most time."""
+    counts = seen.durations.get(write)
+    if counts is None:
+        return None
+    lengths = 2.0 ** (np.arange(counts.shape[2]) / 2 - 24)
+    size = int(np.argmax((counts.sum(axis=1) * lengths).sum(axis=1)))
+    here = counts[size]
+    number = here.sum(axis=1)
+    middle = (np.cumsum(here, axis=1) >= np.maximum(number, 1)[:, None] / 2).argmax(axis=1)
+    return np.where(number >= 16, lengths[middle], np.nan), number.astype(float), size
+
+
+def slowed_down(case: Case) -> Finding | None:
+    """Equal requests take several times longer for a while, though the job asks for no more than before."""
+    seen = case.activity
+    found = None if seen is None or not any(case.complete) else _slowed(seen, case.write)
+    if seen is None or found is None:
+        return None
+    took, number, size = found
+    known = ~np.isnan(took)
+    if known.sum() < 4:
+        return None
+    usual = float(np.nanmedian(took))
+    if 2.0 ** (size / 4) / usual >= case.limits.fast:
+        return None  # of memory: they slow down when a cache is full
+    load = seen.line[int(case.write)].sum(axis=0).reshape(WINDOWS, -1).sum(axis=1) / (seen.run_time / WINDOWS)
+    slow = known & (took >= case.limits.slow * usual) & (number <= np.median(number[known]))
+    slow &= load <= 1.5 * np.median(load[known])
+    spent = number * np.nan_to_num(took)
+    if not slow.any() or spent[slow].sum() < 0.1 * spent.sum():
+        return None
+    lost = float((spent * (1 - usual / np.where(known, took, 1.0)))[slow].sum() / spent.sum())
+    others = case.own_share is not None and case.own_share <= 0.5
+    return case.finding(
+        "slowed_down",
+        "Equal requests take several times longer for a while: others load the storage, or it is at fault.",
+        lost * case.time,
+        "high" if others else "medium",
+        "DXT has each request; " + ("the servers moved more for others meanwhile" if others
+                                    else "what the servers did meanwhile is not known"),
+        [
+            *case.evidence("duration in the slowest window, over the usual", float(np.nanmax(took) / usual), "ratio"),
+            *case.evidence("windows of time that are slow", float(slow.sum()), "count"),
+            *case.evidence("windows with such requests", float(known.sum()), "count"),
+            *case.evidence("size of these requests", 2.0 ** (size / 4), "B"),
+            *case.evidence("the job's own share of what its OSTs moved", _share(case), "share"),
+        ],
+        [say.other_load()],
+        case.files.critical,
+    )  # fmt: skip
+
+
+def _share(case: Case) -> float:
+    return float("nan") if case.own_share is None else case.own_share
+
+
+def load_by_others(case: Case) -> Finding | None:
+    """The job's OSTs move far more for others than for it."""
+    if case.own_share is None or case.own_share > case.limits.own_share:
+        return None
+    return case.finding(
+        "load_by_others",
+        f"Others load the job's OSTs: {said(case.value(1 - case.own_share), 'share')} of what they moved meanwhile was"
+        " not the job's.",
+        case.time * (1 - case.own_share),
+        "medium",
+        "the servers tell whose bytes they are not; how much longer the job's own took, they do not",
+        case.evidence("the job's own share of what its OSTs moved", case.own_share, "share"),
+        [say.other_load()],
+        case.files.critical,
+        at_most=True,
+    )

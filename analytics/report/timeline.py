@@ -1,0 +1,84 @@
+"""The time line of a log: what bands of ranks do when, from DXT or HEATMAP, as a chart.
+
+Problem. Thousands of ranks do not fit on a page, least of all on a phone's. What matters is which part of them reads,
+writes or waits for metadata, and when.
+
+Algorithm. Ranks are put together to bands (:mod:`mpiio_ext.analytics.diagnosis.activity`). Each band is a row. In each
+bin of time it has a bar: its height is the share of the band's time in requests, or of the most bytes of any band and
+bin where only HEATMAP is there, in quarters. Bars of the same height beside each other are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.common.plots import Axis, Look, Mark, Panel, Tiles
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.diagnosis.activity import Activity
+
+#: What is drawn: plane of the time line, name, look; later ones lie on top, at the foot of the band.
+_KINDS = ((2, "metadata", Look("series6")), (0, "reads", Look("series4")), (1, "writes", Look("series1")))
+_LEVELS = 4
+_WIDTH_IN = 5.4
+
+
+def rank_chart(activity: Activity) -> Chart | None:
+    """Return the time line of ranks; None where nothing has times."""
+    line = activity.line
+    if not line.any():
+        return None
+    bands, bins = line.shape[1:]
+    edges = np.ceil(np.arange(bands + 1) * activity.processes / bands)
+    full = np.diff(edges)[:, None] * activity.run_time / bins
+    levels = {}
+    for plane, name, _ in _KINDS:
+        whole = full if plane == 2 or activity.source == "DXT" else max(float(line[:2].max()), 1.0)
+        share = line[plane] / whole
+        levels[name] = np.where(share >= 0.002, np.clip(np.ceil(share * _LEVELS), 1, _LEVELS), 0).astype(int).tolist()
+    what = "share of the time of these ranks in requests" if activity.source == "DXT" else "bytes that they move"
+    return Chart(kind="ranks", name="time-line-ranks", title="Ranks over time", data={
+        "levels": levels, "edges": edges.tolist(), "run_time": activity.run_time,
+        "x_label": "time since the start of the job [s]", "y_label": "rank",
+        "caption": f"Each row is {'a band of the ranks' if activity.processes > bands else 'a rank'}; heights: {what}"
+                   f" ({activity.source}), in quarters. Metadata calls: spread evenly over the time in which a file is"
+                   " open, as their times are not in the log.",
+    })  # fmt: skip
+
+
+def _bars(levels: list[list[int]], step: float, most: float) -> list[tuple[float, float, float, float]]:
+    """Return the rectangles of bars, of which those beside each other with the same height are one."""
+    places = []
+    for band, row in enumerate(levels):
+        at = 0
+        while at < len(row):
+            end = at + 1
+            while end < len(row) and row[end] == row[at]:
+                end += 1
+            if row[at]:
+                places.append((at * step, band - 0.45, (end - at) * step, most * row[at] / _LEVELS))
+            at = end
+    return places
+
+
+def ranks(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return panels and margins of a time line of ranks."""
+    edges = data["edges"]
+    bands = len(edges) - 1
+    marks: list[Mark] = []
+    keys: list[tuple[str, Look, float]] = []
+    for _, name, look in _KINDS:
+        levels = data["levels"][name]
+        if places := _bars(levels, data["run_time"] / len(levels[0]), 0.9):
+            marks.append(Tiles(places=places, look=look))
+            keys.append((name, Look(look.colour, "-"), 5.0))
+    every = max(1, -(-bands // 8))
+    ticks = [(float(band), f"{edges[band]:,.0f}") for band in range(0, bands, every)]
+    panel = Panel(marks=marks, x=Axis(label=data["x_label"], low=0, high=data["run_time"]),
+                  y=Axis(label=data["y_label"], low=-0.6, high=bands - 0.4, ticks=ticks))  # fmt: skip
+    return {"panels": [[panel]], "width": _WIDTH_IN, "height": 1.1 + max(0.075 * bands, 1.0), "legend": "above",
+            "keys": keys, "columns": 3, "margins": (58, 8, 22, 34)}  # fmt: skip

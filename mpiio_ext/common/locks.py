@@ -1,0 +1,58 @@
+"""One change of a file at a time.
+
+Problem.    Two processes, or threads, that read a file, change it and replace it would lose what one of them has added.
+Algorithm.  `flock` on a file beside it, which the holder removes. Who has waited for a file that is gone by then locks
+            the new one, so that two never hold locks of one name.
+Guarantees. A lock ends with the process that holds it. Changes take moments: who comes second waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from mpiio_ext.errors import FileSystemError
+
+
+def is_at(stream: IO[str], path: Path) -> bool:
+    """Return whether an open file is the one that has this name now."""
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold a file for a change that reads and replaces it; waits while another process or thread does.
+
+    Raises
+    ------
+    FileSystemError
+        The folder cannot be written, or its file system has no locks.
+    """
+    beside = path.with_name(f".{path.name[:200]}.lock")
+    while True:
+        try:
+            stream = beside.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise FileSystemError(error.errno, f"cannot be written: {error.strerror}", str(path)) from error
+        with stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX)
+            except OSError as error:
+                why = (f"the file system has no locks ({error.strerror}), so that two writers could lose changes; "
+                       "mount Lustre with -o flock, or choose a folder elsewhere")
+                raise FileSystemError(error.errno, why, str(path)) from error
+            if not is_at(stream, beside):
+                continue  # its holder has removed it after it was opened here
+            try:
+                yield
+            finally:
+                with contextlib.suppress(OSError):
+                    beside.unlink(missing_ok=True)  # still held: who waits sees that it is gone
+            return

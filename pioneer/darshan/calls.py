@@ -1,0 +1,254 @@
+"""Rows of a trace as calls of Darshan's modules.
+
+Problem. A trace has every call of three layers; Darshan has modules, which count some functions and leave out others.
+Algorithm. A table says of each function what it is to its module. POSIX and stdio count wherever the call was made,
+also by the MPI library; MPI-IO counts what the program itself called. Names of files are looked at once each.
+Guarantees. What has failed, or had no end, is not counted. Files of the system have no record. A file that was only
+looked at (stat) has one where it is a regular file.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mpiio_ext.pioneer.darshan.names import clean, is_left_out, record_id
+from mpiio_ext.pioneer.darshan.records import Calls, Integers, Kind, Layout, Records
+
+#: Module -> kind of call -> counter -> functions.
+_TABLE: dict[str, dict[Kind, dict[str, str]]] = {
+    "POSIX": {
+        Kind.OPEN: {"OPENS": "open openat creat mkstemp mkostemp mkstemps mkostemps"},
+        Kind.REOPEN: {"DUPS": "dup dup2 dup3 fcntl"},
+        Kind.READ: {"READS": "read pread readv preadv preadv2"},
+        Kind.WRITE: {"WRITES": "write pwrite writev pwritev pwritev2"},
+        Kind.META: {"STATS": "stat lstat fstat fstatat statx", "SEEKS": "lseek", "RENAME_SOURCES": "rename renameat"},
+        Kind.SYNC: {"FSYNCS": "fsync", "FDSYNCS": "fdatasync"},
+        Kind.CLOSE: {"": "close"},
+        Kind.COUNT: {"MMAPS": "mmap"},
+    },
+    "STDIO": {
+        Kind.OPEN: {"OPENS": "fopen freopen"},
+        Kind.REOPEN: {"FDOPENS": "fdopen"},
+        Kind.READ: {"READS": "fread fgets"},
+        Kind.WRITE: {"WRITES": "fwrite fputs fputc fprintf vfprintf"},
+        Kind.META: {"SEEKS": "fseek fseeko rewind"},
+        Kind.SYNC: {"FLUSHES": "fflush"},
+        Kind.CLOSE: {"": "fclose"},
+    },
+    "MPI-IO": {
+        Kind.OPEN: {"COLL_OPENS": "open"},
+        Kind.SYNC: {"SYNCS": "sync"},
+        Kind.CLOSE: {"": "close"},
+        Kind.COUNT: {"VIEWS": "set_view"},
+    },
+}
+_MEANINGS = {
+    module: {name: (kind, counter) for kind, counters in kinds.items() for counter, names in counters.items()
+             for name in names.split()}
+    for module, kinds in _TABLE.items()
+}  # fmt: skip
+#: Calls on descriptors and names that make no record of a file that has none.
+_NEED_RECORD = (Kind.META, Kind.SYNC, Kind.CLOSE, Kind.COUNT, Kind.REOPEN)
+
+
+@functools.lru_cache(maxsize=4096)
+def block_bytes(folder: str) -> int:
+    """Return the block size of a folder's file system, or of the next one above that is there; -1: none is."""
+    try:
+        return os.statvfs(folder).f_bsize
+    except OSError:
+        above = os.path.dirname(folder)  # noqa: PTH120
+        return -1 if above == folder else block_bytes(above)
+
+
+def _meaning(module: str, operation: str) -> tuple[int, str]:
+    """Return what a function is to a module: kind, 0 for nothing, and the name of its counter."""
+    name = operation.removeprefix("MPI_File_").removesuffix("_c") if module == "MPI-IO" else operation
+    found = re.fullmatch(r"(i?)(read|write)(_at)?(?:_(all|ordered|shared))?(_begin)?", name)
+    if module != "MPI-IO" or found is None:
+        return _MEANINGS[module].get(name, (0, ""))
+    nonblocking, verb, _, mode, begin = found.groups()
+    way = "NB" if nonblocking else "SPLIT" if begin else "COLL" if mode in ("all", "ordered") else "INDEP"
+    return Kind[verb.upper()], f"{way}_{verb.upper()}S"
+
+
+class Module:
+    """A module of one rank, fed with the batches of its trace.
+
+    Parameters
+    ----------
+    layout : of the module.
+
+    Attributes
+    ----------
+    records : what has been counted.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.records = Records(layout)
+        self._layer = {"POSIX": "posix", "MPI-IO": "mpiio", "STDIO": "stdio"}[layout.module]
+        self._places: Integers = np.zeros(0, np.int64)  # by number of the file's name; -1 not yet, -2 left out
+        self._names: list[str] = []
+
+    def begin(self) -> None:
+        """Begin a trace file: its names have numbers of their own."""
+        self._places, self._names = np.zeros(0, np.int64), []
+
+    def add(self, batch: pa.RecordBatch, origin_ns: int) -> Calls:
+        """Count a batch of rows, and return the calls that were counted.
+
+        Parameters
+        ----------
+        batch : of `pioneer.table.SCHEMA`, without calls beside the job.
+        origin_ns : start of the job.
+        """
+        layout = self.records.layout
+        kinds, counters = self._functions(batch.column("operation"))
+        chosen = kinds > 0
+        chosen &= pc.equal(batch.column("layer"), self._layer).to_numpy(zero_copy_only=False)
+        chosen &= batch.column("file").is_valid().to_numpy(zero_copy_only=False)
+        result = _numbers(batch.column("result"))
+        chosen &= (result == 0) if layout.module == "MPI-IO" else (result >= 0)
+        if layout.module == "MPI-IO":
+            chosen &= _numbers(batch.column("depth")) == 0
+        rows = batch.filter(pa.array(chosen))
+        kind, counter, result = kinds[chosen], counters[chosen], result[chosen]
+        size = result.copy() if layout.module == "POSIX" else np.maximum(_numbers(rows.column("size")), 0)
+        start = _numbers(rows.column("timestamp")) - origin_ns
+        calls = Calls(
+            np.zeros(len(kind), np.int64), kind, counter, _numbers(rows.column("offset")), size, start,
+            start + np.maximum(_numbers(rows.column("duration")), 0),
+        )  # fmt: skip
+        self._details(rows, calls, result)
+        calls.record = self._records(rows.column("file"), calls)
+        self._set(rows, calls)
+        counted = calls.take(calls.record >= 0)
+        if layout.module != "MPI-IO":
+            counted.offset = np.maximum(counted.offset, 0)
+        else:
+            counted.offset[self._in_view(counted)] = -1  # no place in the file
+        self.records.add(counted)
+        if (odd := layout.at("FILE_NOT_ALIGNED")) >= 0:
+            blocks = np.maximum(self.records.counters[counted.record, layout.at("FILE_ALIGNMENT")], 1)
+            astray = np.isin(counted.kind, (Kind.READ, Kind.WRITE)) & (counted.offset % blocks != 0)
+            np.add.at(self.records.counters[:, odd], counted.record[astray], 1)
+        also = counted.kind == Kind.REOPEN  # each duplicate is an open, too
+        np.add.at(self.records.counters[:, layout.at("OPENS")], counted.record[also], 1)
+        return counted
+
+    def _in_view(self, calls: Calls) -> npt.NDArray[np.bool_]:
+        """Return which calls are made when their file has had a view."""
+        views = self.records.layout.at("VIEWS")
+        found: npt.NDArray[np.bool_] = self.records.counters[calls.record, views] > 0
+        sets, rows = calls.counter == views, np.arange(len(calls.record))
+        for place in np.unique(calls.record[sets]).tolist():
+            mine = calls.record == place
+            found |= mine & (rows > rows[mine & sets][0])
+        return found
+
+    def _functions(self, column: pa.DictionaryArray) -> tuple[Integers, Integers]:
+        """Return kind and counter of each row's function; kind 0: the module does not count it."""
+        layout = self.records.layout
+        meanings = [_meaning(layout.module, name) for name in column.dictionary.to_pylist()]
+        kinds = np.array([kind for kind, _ in meanings], np.int64)
+        counters = np.array([layout.at(name) if name else -1 for _, name in meanings], np.int64)
+        codes = _numbers(column.indices, 0)
+        return kinds[codes], counters[codes]
+
+    def _records(self, column: pa.DictionaryArray, calls: Calls) -> Integers:
+        """Return the place of each row's record; negative: it has none."""
+        dictionary = column.dictionary
+        if len(dictionary) > len(self._names):
+            new = dictionary[len(self._names) :].to_pylist()
+            self._names += new
+            marks = [-2 if is_left_out(name) else -1 for name in map(clean, new)]
+            self._places = np.concatenate([self._places, np.array(marks, np.int64)])
+        codes = _numbers(column.indices, 0)
+        looks = self.records.layout.at("STATS")
+        makes = ~np.isin(calls.kind, _NEED_RECORD) | ((calls.counter == looks) & (looks >= 0))
+        for code in np.unique(codes[makes & (self._places[codes] == -1)]).tolist():
+            self._places[code] = self._made(clean(self._names[code]))
+        unknown = np.unique(codes[self._places[codes] == -1])
+        for code in unknown.tolist():  # another file's number may have brought the record
+            if (name := clean(self._names[code])) in self.records.names:
+                self._places[code] = self.records.names[name]
+        found: Integers = self._places[codes]
+        return found
+
+    def _made(self, name: str) -> int:
+        """Return the place of a record, which is made with its alignment when it is not there."""
+        place = self.records.place(name)
+        if (at := self.records.layout.at("FILE_ALIGNMENT")) >= 0:
+            self.records.counters[place, at] = block_bytes(os.path.dirname(name))  # noqa: PTH120
+        return place
+
+    def _details(self, rows: pa.RecordBatch, calls: Calls, result: Integers) -> None:
+        """Set what only the details of a call tell: how many bytes, what an open was."""
+        layout, extra = self.records.layout, rows.column("extra")
+        if layout.module == "STDIO":
+            blocks = np.isin(calls.kind, (Kind.READ, Kind.WRITE))
+            calls.size[blocks] = np.where(calls.size == result, calls.size, result)[blocks]
+            for row, more in _extras(extra, blocks & (result > 0)):
+                if more.get("count"):  # of fread and fwrite, whose result is a number of items
+                    asked = int(rows.column("size")[row].as_py() or 0)
+                    calls.size[row] = result[row] * (asked // more["count"])
+        elif layout.module == "MPI-IO":
+            for row, more in _extras(extra, calls.kind == Kind.OPEN):
+                if more.get("comm_size") == 1:
+                    calls.counter[row] = layout.at("INDEP_OPENS")
+            for row, more in _extras(extra, calls.counter == layout.at("VIEWS")):
+                if more.get("hints"):
+                    calls.kind[row] = Kind.META
+
+    def _set(self, rows: pa.RecordBatch, calls: Calls) -> None:
+        """Set the counters that are no sums: modes, hints, where a file's name came from."""
+        layout, counters = self.records.layout, self.records.counters
+        opens = (calls.kind == Kind.OPEN) & (calls.record >= 0)
+        views = (calls.counter == layout.at("VIEWS")) & (calls.record >= 0) & (layout.module == "MPI-IO")
+        if layout.module == "STDIO":
+            return
+        mode = layout.at("MODE")
+        for row, more in _extras(rows.column("extra"), opens | views):
+            value = more.get("mode", 0) if layout.module == "POSIX" else more.get("amode", 0)
+            if value:
+                counters[calls.record[row], mode] = value
+            if more.get("hints"):
+                counters[calls.record[row], layout.at("HINTS")] += 1
+        if layout.module == "POSIX":
+            renames = (calls.counter == layout.at("RENAME_SOURCES")) & (calls.record >= 0)
+            for row, more in _extras(rows.column("extra"), renames):
+                self._renamed(rows.column("file")[row].as_py(), more.get("file2", ""))
+
+    def _renamed(self, source: str, target: str) -> None:
+        layout = self.records.layout
+        if not target or is_left_out(clean(target)):
+            return
+        place = self._made(clean(target))
+        self.records.counters[place, layout.at("RENAME_TARGETS")] += 1
+        if self.records.counters[place, layout.at("RENAMED_FROM")] == 0:
+            number = record_id(clean(source))
+            self.records.counters[place, layout.at("RENAMED_FROM")] = number - (1 << 64 if number >> 63 else 0)
+
+
+def _numbers(array: pa.Array, null: int = -1) -> Integers:
+    """Return a column as numbers, with `null` where there is none."""
+    filled = pc.fill_null(array, null) if array.null_count else array
+    found: Integers = filled.to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _extras(column: pa.Array, chosen: Any) -> Sequence[tuple[int, dict[str, Any]]]:
+    """Return the details of chosen rows, with the number of the row."""
+    rows = np.flatnonzero(chosen)
+    texts = column.take(pa.array(rows)).to_pylist()
+    return [(int(row), json.loads(text)) for row, text in zip(rows, texts, strict=True) if text]

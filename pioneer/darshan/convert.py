@@ -1,0 +1,222 @@
+"""A trace as a Darshan log.
+
+Problem. Darshan's own runtime cannot tell what this library does from what the MPI library does, and people have tools
+for its logs, not for traces. Algorithm: each rank's trace is read once, in batches, into the counters of three modules
+and their heat maps; records of all ranks are reduced; Darshan's library writes the log. The job lasts, as for Darshan's
+runtime, from the end of MPI_Init to the beginning of MPI_Finalize; what was called before and after is not counted.
+Without MPI it lasts as long as the process.
+
+Guarantees. The log is there whole or not at all. A module lacks something (a rank without a trace, or killed, calls
+that were not recorded): it is marked as partial, and `Written.lacks` says why. Memory depends on the files, and with
+DXT on the accesses, not on the calls.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from mpiio_ext.errors import MpiioExtError
+from mpiio_ext.pioneer.darshan.calls import Module
+from mpiio_ext.pioneer.darshan.log import Job, write
+from mpiio_ext.pioneer.darshan.names import record_id
+from mpiio_ext.pioneer.darshan.records import Layout, Records
+from mpiio_ext.pioneer.darshan.shared import packed, record_type
+from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
+from mpiio_ext.pioneer.readers import own
+from mpiio_ext.pioneer.table import Loss
+
+#: Variables in which batch systems tell the number of the job.
+_JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "JOB_ID")
+_HEATS = {"POSIX": "POSIX", "MPI-IO": "MPIIO", "STDIO": "STDIO"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What became of a trace.
+
+    Attributes
+    ----------
+    processes : of the job.
+    records : in the log, of files and modules; without heat maps and DXT.
+    lacks : what the log lacks, one line each.
+    """
+
+    processes: int
+    records: int
+    lacks: Sequence[str]
+
+
+@dataclass(slots=True)
+class _Rank:
+    """What one rank has done."""
+
+    modules: dict[str, Module]
+    heats: dict[str, Heat]
+    segments: dict[str, Segments]
+    host: str = ""
+
+
+@dataclass(slots=True)
+class _Run:
+    """What is known of all ranks so far; moments in ns since 1970."""
+
+    start_ns: int
+    end_ns: int = 0
+    ranks: dict[int, _Rank] = field(default_factory=dict)
+    lacks: list[str] = field(default_factory=list)
+
+
+def _batches(head: own.Head) -> Iterator[tuple[pa.RecordBatch, Loss]]:
+    info, batches = own.read([head.path])
+    loss = info.sources[-1].loss  # the one before it may tell of other ranks
+    for batch in batches:
+        yield batch, loss
+
+
+def _moment(batch: pa.RecordBatch, pattern: str, *, end: bool) -> int | None:
+    """Return when the first call of a name began or ended; None: it is not among the rows."""
+    names = batch.column("operation").dictionary.to_pylist()
+    codes = [code for code, name in enumerate(names) if re.fullmatch(pattern, name)]
+    found = np.flatnonzero(np.isin(batch.column("operation").indices.to_numpy(), codes))
+    if len(found) == 0:
+        return None
+    row = batch.slice(int(found[0]), 1).to_pylist()[0]
+    return int(row["timestamp"]) + (int(row["duration"] or 0) if end else 0)
+
+
+def _start(head: own.Head) -> int:
+    """Return when a process began to count: when it had MPI, or when its trace was begun."""
+    first = next(_batches(head), None)
+    moment = None if first is None else _moment(first[0], "MPI_Init(_thread)?", end=True)
+    return head.started_ns if moment is None else moment
+
+
+def _read(head: own.Head, start_ns: int, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> None:
+    """Count the calls of one trace file."""
+    rank = max(head.rank, 0)
+    one = run.ranks.get(rank)
+    if one is None:
+        one = run.ranks[rank] = _Rank({each.module: Module(each) for each in layouts},
+                                      {each.module: Heat() for each in layouts},
+                                      {each.module: Segments() for each in layouts if dxt}, head.host)  # fmt: skip
+    for module in one.modules.values():
+        module.begin()
+    last_ns, stop_ns, loss = head.started_ns, None, Loss()
+    for batch, loss in _batches(head):  # noqa: B007  (it grows while the file is read)
+        stamps = batch.column("timestamp").to_numpy()
+        spans = batch.column("duration").fill_null(0).to_numpy()
+        stop_ns = stop_ns or _moment(batch, "MPI_Finalize", end=False)
+        inside = stamps >= start_ns
+        if stop_ns is not None:
+            inside &= stamps < stop_ns
+        last_ns = max(last_ns, int((stamps + spans)[inside].max(initial=0)))
+        rows = batch.filter(pa.array(inside))
+        for name, module in one.modules.items():
+            counted = module.add(rows, run.start_ns)
+            one.heats[name].add(counted)
+            if name in one.segments and name != "STDIO":
+                one.segments[name].add(counted)
+    run.end_ns = max(run.end_ns, stop_ns or last_ns)
+    if loss.truncated or loss.skipped:
+        run.lacks.append(f"rank {rank}: its trace has no end, or lacks calls: it was killed, or its disk is full")
+
+
+def _mounts() -> list[tuple[str, str]]:
+    """Return type and folder of the file systems that are mounted here, the deepest first."""
+    try:
+        lines = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    found = [(words[2], words[1]) for words in map(str.split, lines) if len(words) > 2]
+    return sorted(found, key=lambda pair: -len(pair[1]))
+
+
+def _identity(default: int) -> int:
+    numbers = (re.match(r"\d+", os.environ.get(name, "")) for name in _JOBS)
+    found = next((number for number in numbers if number), None)
+    return int(found[0]) if found else default
+
+
+def _looked_at_only(run: _Run) -> set[str]:
+    """Return names that were looked at, are opened by no rank, and are no regular files (as far as they are there)."""
+    opened: set[str] = set()
+    looked: set[str] = set()
+    for one in run.ranks.values():
+        records = one.modules["POSIX"].records
+        used = [records.layout.at(name) for name in ("OPENS", "READS", "WRITES", "RENAME_TARGETS")]
+        for name, place in records.names.items():
+            (opened if records.counters[place, used].any() else looked).add(name)
+    return {name for name in looked - opened if not Path(name).is_file()}
+
+
+def _modules(run: _Run, layouts: Sequence[Layout], processes: int) -> tuple[dict[str, bytes], dict[int, str], int]:
+    """Return the records of every module, the names of files by number, and how many records there are."""
+    regions: dict[str, bytes] = {}
+    names: dict[int, str] = {}
+    total = 0
+    left_out = _looked_at_only(run)
+    length_s = max(run.end_ns - run.start_ns, 0) / 1e9
+    heats = []
+    for layout in layouts:
+        ranks: dict[int, Records] = {rank: one.modules[layout.module].records for rank, one in run.ranks.items()}
+        regions[layout.module], found = packed(layout, ranks, processes, left_out)
+        names |= found
+        total += len(regions[layout.module]) // record_type(layout).itemsize
+        trace = f"DXT_{_HEATS[layout.module]}"
+        regions[trace] = b""
+        for rank, one in sorted(run.ranks.items()):
+            if layout.module in one.segments:
+                regions[trace] += one.segments[layout.module].packed(ranks[rank].names, rank, one.host)
+            if heat := one.heats[layout.module].packed(_HEATS[layout.module], rank, length_s):
+                heats.append(heat)
+                names[record_id(f"heatmap:{_HEATS[layout.module]}")] = f"heatmap:{_HEATS[layout.module]}"
+    regions["HEATMAP"] = b"".join(heats)
+    return regions, names, total
+
+
+def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "") -> Written:
+    """Write a trace of ``mpiio-ext trace`` as a Darshan log.
+
+    Parameters
+    ----------
+    traces : folder with the trace files of one run.
+    target : the log.
+    dxt : with every access (modules DXT_POSIX and DXT_MPIIO).
+    missing : what the caller knows to be missing, one line.
+
+    Raises
+    ------
+    MpiioExtError
+        There is no trace.
+    FileSystemError, MissingExtraError
+        As of `log.write`.
+    """
+    heads = own.heads([traces])
+    if any(head.rank >= 0 for head in heads):
+        heads = [head for head in heads if head.rank >= 0]  # not shells and launchers of ranks
+    if not heads:
+        raise MpiioExtError("no call was recorded: the program has done no I/O, or is linked statically")
+    layouts = [Layout(module) for module in _HEATS]
+    starts = [_start(head) for head in heads]
+    run = _Run(min(starts), lacks=[missing] if missing else [])
+    for head, start_ns in zip(heads, starts, strict=True):
+        _read(head, start_ns, run, layouts, dxt=dxt)
+    processes = max(1, *(head.ranks for head in heads))
+    if lost := processes - len(run.ranks):
+        run.lacks.append(f"{lost} of {processes} ranks have no trace")
+    regions, names, total = _modules(run, layouts, processes)
+    job = Job(
+        start_ns=run.start_ns, end_ns=max(run.end_ns, run.start_ns), processes=processes,
+        identity=_identity(heads[0].pid), exe=heads[0].command, mounts=_mounts(),
+        metadata={"lib_ver": f"mpiio_ext {version('mpiio_ext')}"},
+    )  # fmt: skip
+    write(target, job, names, regions, [name for name, data in regions.items() if data] if run.lacks else [])
+    return Written(processes=processes, records=total, lacks=run.lacks)

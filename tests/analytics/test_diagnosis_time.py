@@ -1,0 +1,186 @@
+"""Causes that need to know what ranks did when: DXT and HEATMAP for and against them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
+from mpiio_ext.analytics.diagnosis.activity import BINS, WINDOWS, Activity, Calls, Row
+from support.quiet_rows import JOB, file, small
+
+MIB = 1 << 20
+ROW: dict[str, Any] = {"ranks": 8, "processes": 8, "writes": 800, "write_size_1m_4m": 800, "consec_writes": 0,
+                       "bytes_written": 800 * MIB, "mpiio_coll_writes": 0, "mpiio_indep_writes": 800, "file_id": 1,
+                       "write_time": 8.0, "slowest_rank_time": 1.2}  # fmt: skip
+
+
+def row(busy: list[float], wall: float, moved: list[float] | None = None, **rest: Any) -> Row:
+    """Return what DXT has of a file that `busy` ranks write, each with 100 requests, from 0 s to `wall`."""
+    ranks = len(busy)
+    moved = moved or [100.0 * MIB] * ranks
+    every = np.array([800 / ranks] * ranks)
+    return Row(np.arange(ranks), every, np.array(moved), np.array(busy), np.zeros(ranks), np.full(ranks, wall),
+               wall=wall, called=rest.pop("called", wall), **rest)  # fmt: skip
+
+
+def seen(one: Row | None = None, source: str = "DXT", **rest: Any) -> Activity:
+    return Activity(source, 8, 100.0, rows={(1, True): one} if one else {}, **rest)
+
+
+def told(
+    activity: Activity | None = None, end: float = 10, own_share: float | None = None, **columns: Any
+) -> Diagnosis:
+    rows = [file(0, end, **{**ROW, **columns})]
+    return diagnose({**JOB, "processes": 8}, rows, activity=activity, own_share=own_share)
+
+
+def causes(found: Diagnosis) -> dict[str, str]:
+    return {each.cause: each.confidence for each in found.findings}
+
+
+def high(found: Diagnosis) -> list[str]:
+    return [each.cause for each in found.findings if each.confidence == "high"]
+
+
+def test_the_share_is_of_the_time_in_calls() -> None:
+    """A file that is open for 50 s and written in 8 s of them: the critical path is 50 s, the time in I/O 8 s."""
+    without, with_dxt = told(end=50), told(seen(row([4.0] * 8, 8.0)), end=50)
+    facts = {fact.meaning: fact.value for fact in with_dxt.facts}
+    assert facts["time in which any rank is in a call (DXT)"] == 8
+    assert facts["critical time, in which files are accessed"] == 50
+    assert facts["time in which any rank is in a call (DXT), of the run time"] == pytest.approx(0.08)
+    assert "critical time, of the run time" in {fact.meaning for fact in without.facts}
+    heat = told(seen(source="HEATMAP", wall={True: 5.0}, resolution=0.5), end=50)
+    assert {fact.meaning: fact.value for fact in heat.facts}["time in which bytes move (HEATMAP)"] == 5
+    lost = told(seen(row([4.0] * 8, 8.0)), end=50, writes=2000, write_size_1m_4m=2000)  # DXT has 800 of them
+    assert not any("DXT" in fact.meaning for fact in lost.facts)
+    assert told(seen(row([0.01] * 8, 0.1)), end=50).conclusion.startswith("No cause was looked for")
+
+
+@pytest.mark.parametrize(
+    ("busy", "wall", "columns", "cause"),
+    [
+        ([1.0] * 8, 8.0, {}, "turns"),  # one after the other
+        ([1.0] * 8, 1.2, {}, None),  # together
+        ([1.0] * 8, 8.0, {"mpiio_coll_writes": 800, "mpiio_indep_writes": 0}, None),  # the exchange is between them
+    ],
+)
+def test_ranks_take_turns(busy: list[float], wall: float, columns: dict[str, Any], cause: str | None) -> None:
+    found = told(seen(row(busy, wall)), **columns)
+    assert high(found) == ([cause] if cause else [])
+
+
+def test_turns_by_heatmap_are_possible() -> None:
+    """Bytes of one rank in each bin: not requests."""
+    heat = {True: np.full(8, 100.0 * MIB)}
+    found = told(seen(source="HEATMAP", heat=heat, in_turn={True: (1.0, 40)}))
+    assert high(found) == [] and found.findings[0].cause == "turns"
+    assert "turns" not in causes(told(seen(source="HEATMAP", heat=heat, in_turn={True: (4.0, 40)})))
+
+
+@pytest.mark.parametrize(("together", "confidence"), [(1.0, "high"), (4.0, "medium"), (None, "medium")])
+def test_calls_that_wait(together: float | None, confidence: str) -> None:
+    """The slowest rank is in MPI-IO calls for 9 s, and for 1 s in the requests that these make."""
+    one = None if together is None else row([1.0] * 8, 8.0 / together, called=9.0, calls=72.0)
+    calls = {1: Calls(mpi={False: 0.0, True: 9.0})}
+    found = told(seen(one, calls=calls), write_time=8.0, slowest_rank_time=1.0)
+    if together == 1.0:
+        assert found.findings[0].cause == "turns"  # the same, where all requests are one after the other
+    else:
+        assert causes(found)["waiting_calls"] == confidence
+    assert "waiting_calls" not in causes(told(seen(one, calls={1: Calls()})))
+
+
+def test_syncs() -> None:
+    """A sync after each write: Darshan's write time has them, DXT does not."""
+    calls = {1: Calls(syncs=800)}
+    found = told(seen(row([0.1] * 8, 0.2), calls=calls), write_time=40.0, slowest_rank_time=5.0)
+    assert high(found) == ["syncs"] and not found.findings[0].at_most
+    assert found.findings[0].time == pytest.approx((40 - 0.8) / 8)
+    assert high(told(seen(source="", calls=calls), write_time=40.0, slowest_rank_time=5.0)) == ["syncs"]
+    assert high(told(seen(source="", calls={1: Calls(syncs=8)}), write_time=40.0, slowest_rank_time=5.0)) == []
+
+
+def test_a_slow_stripe() -> None:
+    times = np.array([1.0, 1.0, 8.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    one = row([4.0] * 8, 5.0, stripe_time=times, stripe_bytes=np.full(8, 100.0 * MIB))
+    found = told(seen(one), stripe_count=8)
+    assert high(found) == ["slow_ost"] and "stripe 2 of a file is 8 times slower" in found.conclusion
+    one.stripe_time = np.ones(8)
+    assert high(told(seen(one), stripe_count=8)) == []
+
+
+def slower(factor: int, more: int = 1) -> Activity:
+    """Return requests of 8 ms; in a quarter of the windows they take `factor` times as long, and are `more` times."""
+    counts = np.zeros((192, WINDOWS, 80), np.int64)
+    for window in range(WINDOWS):
+        slow = window % 4 == 3
+        counts[80, window, round(2 * (np.log2(0.008 * (factor if slow else 1)) + 24))] = 100 * (more if slow else 1)
+    line = np.ones((2, 1, BINS))
+    return seen(row([4.0] * 8, 5.0), durations={True: counts}, line=line)
+
+
+def test_requests_that_slow_down() -> None:
+    found = told(slower(8))
+    assert high(found) == [] and found.findings[0].cause == "slowed_down"  # by whom, a log does not tell
+    assert high(told(slower(8), own_share=0.2)) == ["slowed_down"]
+    for activity in (slower(1), slower(8, more=8)):  # as ever; the job asks for more
+        assert "slowed_down" not in causes(told(activity))
+
+
+def test_load_by_others() -> None:
+    found = told(own_share=0.1)
+    assert causes(found) == {"load_by_others": "medium"}
+    assert "90 % of what they moved" in found.conclusion and told(own_share=0.9).findings == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "shared", "confidence"),
+    [
+        ({"fs_type": "lustre"}, None, "high"),
+        ({"fs_type": "lustre"}, 90, "high"),
+        ({"fs_type": "lustre"}, 0, "low"),  # ranks do not share blocks
+        ({"fs_type": "ext4"}, None, "medium"),  # nobody locks blocks
+        ({"fs_type": "lustre", "alignment": None}, None, "medium"),
+        ({"fs_type": "lustre", **small(), "bytes_written": 800 << 10, "write_size_1k_10k": 800, "consec_writes": 799},
+         None, "low"),  # small requests cost by themselves
+    ],
+)  # fmt: skip
+def test_unaligned_requests(columns: dict[str, Any], shared: int | None, confidence: str) -> None:
+    activity = None if shared is None else seen(row([4.0] * 8, 8.0, blocks=100, shared=shared))
+    found = told(activity, **{"unaligned": 800, "stripe_count": 8, "slowest_rank_bytes": 100 * MIB, **columns})
+    assert causes(found)["unaligned"] == confidence
+
+
+def test_dxt_speaks_for_and_against_contention() -> None:
+    assert high(told(stripe_count=1, fastest_rank_bytes=100 * MIB, slowest_rank_bytes=100 * MIB)) == []
+    assert high(told(seen(row([4.0] * 8, 4.0)), stripe_count=1)) == ["contention"]
+    assert "contention" not in causes(told(seen(row([4.0] * 8, 16.0)), stripe_count=1))
+
+
+def test_dxt_has_the_time_of_every_rank() -> None:
+    """One rank has five times the bytes; or takes five times as long for as many, which is not sure."""
+    uneven = row([8.0] + [1.6] * 7, 8.0, [500.0 * MIB] + [300.0 * MIB / 7] * 7)
+    assert high(told(seen(uneven))) == ["stragglers"]
+    slow = told(seen(row([8.0] + [0.8] * 7, 8.0)))
+    assert high(slow) == [] and causes(slow)["stragglers"] == "medium"
+
+
+@pytest.mark.parametrize(("shared", "confidence"), [(None, "medium"), (80, "high"), (0, "medium")])
+def test_too_many_aggregators(shared: int | None, confidence: str) -> None:
+    """8 ranks write two OSTs in collective calls, in pieces of 1 MiB of stripes of 16 MiB."""
+    activity = None if shared is None else seen(row([4.0] * 8, 8.0, blocks=100, shared=shared))
+    columns = {"mpiio_coll_writes": 800, "mpiio_indep_writes": 0, "stripe_count": 2, "osts": [0, 1],
+               "stripe_size": 16 * MIB, "slowest_rank_bytes": 100 * MIB, "fastest_rank_bytes": 100 * MIB}  # fmt: skip
+    assert causes(told(activity, **columns))["many_aggregators"] == confidence
+    columns |= {"stripe_count": 8, "osts": list(range(8))}
+    assert "many_aggregators" not in causes(told(activity, **columns))
+
+
+def test_too_many_osts() -> None:
+    columns = {"stripe_count": 16, "stripe_size": MIB, "max_offset_written": MIB - 1}
+    assert "many_osts" in causes(told(**columns))
+    assert "many_osts" not in causes(told(**{**columns, "max_offset_written": 800 * MIB}))
