@@ -246,10 +246,6 @@ class Setup:
         """LMT's name of a file system -> its mount point."""
         return self.site.lmt_mounts
 
-    def stripe_default(self, mount: str) -> StripeDefault:
-        """Return the default stripe settings of a mount point."""
-        return self.mounts.get(mount, StripeDefault())
-
     def options(self) -> dict[str, Any]:
         """Return what changes the rows that connectors make: a store is filled with one value of each."""
         return {"time_zone": self.time_zone, "period": self.period}

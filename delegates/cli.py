@@ -59,15 +59,6 @@ def _number(value: float) -> str:
     return f"{value / 1e9:,.1f}G"
 
 
-def _size(number: float) -> str:
-    """Return bytes in powers of 1024, short: 512, 64K, 1.5M."""
-    for unit in ("", "K", "M", "G"):
-        if number < 1024:
-            return f"{number:.0f}{unit}" if number == int(number) else f"{number:.1f}{unit}"
-        number /= 1024
-    return f"{number:,.1f}T"
-
-
 def _percent(part: float | None) -> str:
     return "–" if part is None else f"{100 * part:.1f} %" if part < 0.9995 else "100 %"
 
@@ -86,7 +77,8 @@ def histogram(counts: Sequence[int]) -> str:
     most = max(counts)
     shown = counts[powers[0] : powers[-1] + 1]
     bars = "".join(" " if count <= 0 else _BARS[-(-8 * count // most) - 1] for count in shown)
-    first, last = _size(1 << powers[0]), _size(1 << powers[-1])
+    first, last = (size_text(1 << powers[end], exact=True).replace(" ", "").removesuffix("B").removesuffix("i")
+                   for end in (0, -1))  # 64K, as options take it
     return f"{first} {bars}" if len(powers) == 1 else f"{first} {bars} {last}"
 
 

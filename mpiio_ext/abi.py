@@ -155,11 +155,6 @@ def _interpreter(path: str) -> str:
     return words[0] if words else ""
 
 
-def of_command(command: Sequence[str], launcher: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return the ABI for a program or launcher with its arguments; parameters and errors of `chosen`."""
-    return chosen(command, launcher, environment)[0]
-
-
 def chosen(command: Sequence[str], launcher: str | None, environment: Mapping[str, str]) -> tuple[str | None, str]:
     """Return the ABI for a program or launcher with its arguments, and by what it was chosen, in words.
 

@@ -111,11 +111,8 @@ def _motif(measured: Measured) -> str:
 
 def _binary(size_bytes: float) -> str | None:
     """Return a size of whole KiB, MiB or GiB below 1024 of them such as ``4MiB``; None for another one."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size_bytes >= factor:
-            whole = size_bytes % factor == 0 and size_bytes < 1024 * factor
-            return f"{size_bytes // factor:.0f}{unit}" if whole else None
-    return None
+    text = size_text(size_bytes, exact=True).replace(" ", "")
+    return text if size_bytes == int(size_bytes) and text.endswith("iB") and "," not in text else None
 
 
 def _measurement(results: ResultSet, measured: Measured, started: str, started_unix_s: float) -> Measurement:

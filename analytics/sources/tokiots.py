@@ -124,10 +124,8 @@ def read_timeseries(
     path : Path
     between : (float, float), optional
         Steps of this period (s since 1970 UTC), and some around it.
-    problems : Problems
-        What cannot be read is added.
-    everything : bool
-        No other table holds a part of it.
+    problems : what cannot be read is added.
+    everything : no other table holds a part of it.
     """
     import h5py
 

@@ -122,10 +122,6 @@ class Curve:
         part = (io_nodes - below) / (above - below)
         return (1 - part) * self.points[below].mean + part * self.points[above].mean
 
-    def best_count(self) -> int:
-        """Return the number of I/O nodes with the largest mean; the smallest of several."""
-        return max(self.points, key=lambda count: (self.points[count].mean, -count))
-
     def relative_spread(self) -> float:
         """Return the standard deviation of a repetition relative to the mean, pooled over the points."""
         known = [(p.repetitions - 1, p.deviation / p.mean) for p in self.points.values()

@@ -103,10 +103,6 @@ class Solver:
         """The keys of the classes, ascending."""
         return np.array(sorted(self._classes), np.int64)
 
-    def set_capacity(self, capacity: int) -> None:
-        """Change the capacity."""
-        self._capacity = _capacity(capacity)
-
     def add(self, key: int, weights: npt.ArrayLike, values: npt.ArrayLike) -> None:
         """Add a class.
 

@@ -16,7 +16,6 @@ from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics import setup as setups
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import ENGINE_OPTIONS, Setup, load_setup
-from mpiio_ext.analytics.site import StripeDefault
 
 GOOD: dict[str, Any] = {"store": "s", "inputs": {"darshan": ["logs"]}}
 
@@ -32,7 +31,6 @@ def test_the_documented_example_is_good(tmp_path: pathlib.Path) -> None:
     assert (setup.engine.name, setup.engine.options) == ("spark", {"master": "spark://head:7077"})
     assert setup.placement is not None
     assert (setup.placement.subtables, setup.osts, setup.lmt_mounts) == (6, 248, {"snx11025": "/scratch1"})
-    assert setup.stripe_default("/elsewhere") == StripeDefault(1048576, 1, None)
 
 
 def test_defaults(tmp_path: pathlib.Path) -> None:

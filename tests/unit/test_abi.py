@@ -139,11 +139,11 @@ def test_first_program_of_a_command_counts(tmp_path: Path) -> None:
     other = str(program(tmp_path, "other", "libmpi.so.40"))
     tool = str(program(tmp_path, "tool", "libc.so.6"))
     standard = str(program(tmp_path, "standard", "libmpi_abi.so.1"))
-    assert abi.of_command([app, other], None, {}) == "mpich"
-    assert abi.of_command([tool, "-x", other], None, {}) == "openmpi"
-    assert abi.of_command([standard], None, {}) == "mpiabi"
-    assert abi.of_command(["mpirun", "-n", "4", app], "unknown", {}) == "mpich"
-    assert abi.of_command(["srun", "-n", "4", other], "slurm", {}) == "openmpi"
+    assert abi.chosen([app, other], None, {})[0] == "mpich"
+    assert abi.chosen([tool, "-x", other], None, {})[0] == "openmpi"
+    assert abi.chosen([standard], None, {})[0] == "mpiabi"
+    assert abi.chosen(["mpirun", "-n", "4", app], "unknown", {})[0] == "mpich"
+    assert abi.chosen(["srun", "-n", "4", other], "slurm", {})[0] == "openmpi"
 
 
 def test_launcher_counts_where_the_program_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,13 +151,13 @@ def test_launcher_counts_where_the_program_tells_nothing(tmp_path: Path, monkeyp
     script = tmp_path / "job"
     script.write_text("#!/bin/sh\nexec ./app\n")
     script.chmod(0o755)
-    assert abi.of_command(["mpirun.openmpi", str(script)], "openmpi", {}) == "openmpi"
-    assert abi.of_command([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "openmpi"
-    assert abi.of_command(["mpiexec.hydra", str(script)], "hydra", {}) == "mpiabi"
-    assert abi.of_command([str(script)], None, {}) == "mpiabi"
+    assert abi.chosen(["mpirun.openmpi", str(script)], "openmpi", {})[0] == "openmpi"
+    assert abi.chosen([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"})[0] == "openmpi"
+    assert abi.chosen(["mpiexec.hydra", str(script)], "hydra", {})[0] == "mpiabi"
+    assert abi.chosen([str(script)], None, {})[0] == "mpiabi"
     monkeypatch.setattr(abi, "of_mpi4py", lambda: "openmpi")
-    assert abi.of_command(["mpiexec.hydra", str(script)], "hydra", {}) == "mpich"
-    assert abi.of_command([str(script)], None, {"HYDI_CONTROL_FD": "7"}) == "mpich"
+    assert abi.chosen(["mpiexec.hydra", str(script)], "hydra", {})[0] == "mpich"
+    assert abi.chosen([str(script)], None, {"HYDI_CONTROL_FD": "7"})[0] == "mpich"
 
 
 def test_why_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,11 +188,11 @@ def test_place_in_a_wheel() -> None:
 
 def test_python_of_this_environment_has_the_mpi_of_mpi4py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(abi, "of_mpi4py", lambda: "mpiabi")
-    assert abi.of_command([sys.executable, "app.py"], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "mpiabi"
+    assert abi.chosen([sys.executable, "app.py"], None, {"OMPI_COMM_WORLD_SIZE": "2"})[0] == "mpiabi"
     script = tmp_path / "app"
     script.write_text(f"#!{sys.executable}\n")
     script.chmod(0o755)
-    assert abi.of_command([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "mpiabi"
+    assert abi.chosen([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"})[0] == "mpiabi"
 
 
 def test_python_of_another_environment_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def test_python_of_another_environment_tells_nothing(tmp_path: Path, monkeypatch
     other = tmp_path / "bin" / Path(sys.executable).name
     other.parent.mkdir()
     other.symlink_to(sys.executable)
-    assert abi.of_command([str(other), "app.py"], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "openmpi"
+    assert abi.chosen([str(other), "app.py"], None, {"OMPI_COMM_WORLD_SIZE": "2"})[0] == "openmpi"
 
 
 def test_script_of_the_python_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,9 +210,9 @@ def test_script_of_the_python_on_path(tmp_path: Path, monkeypatch: pytest.Monkey
     script.write_text(f"#!/usr/bin/env {Path(sys.executable).name}\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    assert abi.of_command([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "mpiabi"
+    assert abi.chosen([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"})[0] == "mpiabi"
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert abi.of_command([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "openmpi"
+    assert abi.chosen([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"})[0] == "openmpi"
 
 
 @pytest.mark.parametrize(("launcher", "kind"), [("srun", "slurm"), ("mpirun", "unknown")])
@@ -221,12 +221,12 @@ def test_mpi4py_counts_last(launcher: str, kind: str, tmp_path: Path, monkeypatc
     tool = str(program(tmp_path, "tool", "libc.so.6"))
     for expected in ("openmpi", "mpich", "mpiabi", None):
         monkeypatch.setattr(abi, "of_mpi4py", lambda expected=expected: expected)
-        assert abi.of_command([launcher, "-n", "4", tool], kind, {}) == expected
+        assert abi.chosen([launcher, "-n", "4", tool], kind, {})[0] == expected
 
 
 def test_the_variable_comes_first(tmp_path: Path) -> None:
     app = str(program(tmp_path, "app", "libmpi.so.12"))
-    assert abi.of_command([app], None, {abi.VARIABLE: "openmpi"}) == "openmpi"
+    assert abi.chosen([app], None, {abi.VARIABLE: "openmpi"})[0] == "openmpi"
     assert abi.of_mpi4py({abi.VARIABLE: "openmpi"}) == "openmpi"
 
 
@@ -252,7 +252,7 @@ def test_needed_through_another_library(tmp_path: Path) -> None:
 def test_an_unknown_mpi_is_named_with_what_to_do(tmp_path: Path) -> None:
     app = str(program(tmp_path, "app", "libmpi.so.20", "libc.so.6"))
     with pytest.raises(LoadError, match=r"app uses libmpi\.so\.20, .*MPI 4 and 5.*MPICC=mpicc pip install \.`"):
-        abi.of_command([app], None, {})
+        abi.chosen([app], None, {})
 
 
 @pytest.mark.parametrize(
