@@ -56,10 +56,11 @@ def root_writes(case: Case) -> Finding | None:
     if not case.processes > 1 or not share >= enough or not chosen.any() or total < limits.one_rank_bytes:
         return None
     busy, verb = _busy(case, chosen) >= limits.busy_rank, f"{files.direction}s"
-    sure = share >= limits.one_rank and busy
+    most = share >= limits.one_rank
+    sure, part = most and busy, "most" if most else said(case.value(share), "share")
     return case.finding(
         "root_writes" if files.direction == "write" else "root_reads",
-        f"{'Rank 0' if by_root else 'One rank'} {verb} most of the data.",
+        f"{'Rank 0' if by_root else 'One rank'} {verb} {part} of the data.",
         float(case.in_calls[chosen].sum()),
         "high" if sure else "medium",
         "bytes of each rank are in the log" + ("" if sure else "; the rank is in calls for a small part of the time"
@@ -292,7 +293,7 @@ def stragglers(case: Case) -> Finding | None:
             ),
             *case.evidence("time of the slowest rank in calls", float(time[row]), "s"),
             *case.evidence("bytes of the slowest rank", float(most[row]), "B"),
-            *case.evidence("bytes of the fastest rank", float(files["fastest_rank_bytes"][row]), "B"),
+            *case.evidence("bytes of the fastest rank", np.nan if traced else files["fastest_rank_bytes"][row], "B"),
             *case.evidence("bytes of an average rank", float(mean[row]), "B"),
         ],
         [say.imbalance(by_bytes)],

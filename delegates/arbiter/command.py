@@ -150,11 +150,12 @@ def _weight(text: str) -> tuple[str, float]:
 
 def _curves(path: Path) -> object:
     """Return the curves in a file, as the settings have them: program -> number of I/O nodes -> MB/s."""
+    from mpiio_ext.common import documents
     from mpiio_ext.delegates.arbitration.store import Store
     from mpiio_ext.errors import ArgumentError
 
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = documents.read_json(path)
     except ValueError as error:
         raise ArgumentError(f"{path}: is no JSON: {error}") from error
     if not isinstance(document, dict) or "format" not in document:

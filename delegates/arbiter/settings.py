@@ -148,9 +148,11 @@ def decode(text: str) -> Settings:
         They are not what is expected; the message says where.
     """
     try:
-        given = json.loads(text)
+        given = documents.from_json(text)
     except json.JSONDecodeError as error:
         raise ArgumentError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except ValueError as error:
+        raise ArgumentError(str(error)) from error
     try:
         return documents.parse(Settings, given)
     except DocumentError as error:

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -16,12 +17,14 @@ import click
 
 from mpiio_ext.common.extras import MissingExtraError, needing
 
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # before the long imports, which ranks should not end by a traceback
 try:
     with needing("bench", "the bench"):
         from mpiio_ext.bench.asked import Options
         from mpiio_ext.bench.bench import run_bench
         from mpiio_ext.bench.errors import EXIT_USAGE, BenchError
-        from mpiio_ext.bench.interrupted import end_on_interrupt
+        from mpiio_ext.bench.interrupted import all_is_done, end_on_interrupt
         from mpiio_ext.bench.options import command
         from mpiio_ext.bench.terminal import launch_rank, terminal_width
 except MissingExtraError as _error:
@@ -47,6 +50,7 @@ def _leave(status: int, message: str, comm: MPI.Intracomm | None = None) -> NoRe
     if comm.rank == 0:
         print(f"mpiio-ext bench: {message}", file=sys.stderr, flush=True)
     comm.Barrier()
+    all_is_done()
     MPI.Finalize()
     sys.exit(status)
 
@@ -164,7 +168,7 @@ def _carry_out(comm: MPI.Intracomm, action: Callable[[], Path]) -> Path:
     from mpi4py import MPI
 
     try:
-        return action()
+        output = action()
     except BenchError as error:
         _leave(error.exit_status, str(error), comm)
     except Exception:
@@ -172,18 +176,22 @@ def _carry_out(comm: MPI.Intracomm, action: Callable[[], Path]) -> Path:
         sys.stderr.flush()
         MPI.COMM_WORLD.Abort(1)
         raise
+    all_is_done()
+    return output
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments and arguments[0] == "explore":
-        end_on_interrupt(launch_rank())
+        end_on_interrupt()
         _explore(arguments[1:])
         return
     if arguments and arguments[0] in command.list_commands(click.Context(command)):
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # no MPI program: it ends what it has launched
         command.main(args=arguments, prog_name=command.name)
-    end_on_interrupt(launch_rank())
+    end_on_interrupt()
     options: Options = _parse(command, arguments, Options)
     if options.dry_run or options.list_kernels:
         _preview(options)

@@ -17,15 +17,16 @@ from mpiio_ext.bench.environment import describe
 from mpiio_ext.bench.errors import BenchError, SetupError, VerificationError
 from mpiio_ext.bench.execution.afford import NativeLimit
 from mpiio_ext.bench.execution.agreement import agree, on_rank_0
+from mpiio_ext.bench.execution.case import Case
 from mpiio_ext.bench.execution.delegation import start_delegates
 from mpiio_ext.bench.execution.runner import Runner
 from mpiio_ext.bench.execution.schedule import Schedule
-from mpiio_ext.bench.interrupted import on_interrupt
 from mpiio_ext.bench.place import check_shared, keeping, make_folder, make_output
 from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results.files import write_document, write_results
 from mpiio_ext.bench.results.plot import plot_ratios
-from mpiio_ext.bench.results.table import print_absent, print_heading, print_table
+from mpiio_ext.bench.results.rest import WIDTH, write_page
+from mpiio_ext.bench.results.table import print_absent, print_heading, print_table, print_worth
 from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
 from mpiio_ext.bench.suites.lock import hold
 from mpiio_ext.bench.terminal import progress_of_rank_0, terminal_width
@@ -72,16 +73,24 @@ def _new_output(options: Options) -> Path:
     now = datetime.datetime.now().astimezone()
     if output is None and options.suite is not None:
         try:
-            return folder_of(options.archive, options.suite.name, now)
+            output = folder_of(options.archive, options.suite.name, now)
         except OSError as error:
             raise SetupError(f"--archive {options.archive}: cannot write there ({error.strerror})") from error
+        return make_output(output, kept=options.archive, title=_title(options))
     if output is None:
         base = Path("bench-results") / now.strftime("%Y-%m-%dT%H-%M-%S")
         output, count = base, 1
         while output.exists():
             count += 1
             output = base.with_name(f"{base.name}-{count}")
-    return make_output(output)
+    return make_output(output, title=_title(options))
+
+
+def _title(options: Options) -> str:
+    """Return the title of the page; "" where none is asked for."""
+    if not options.report:
+        return ""
+    return options.suite.title if options.suite else "I/O benchmark of mpiio_ext"
 
 
 @contextlib.contextmanager
@@ -135,7 +144,7 @@ def _delegates_or_clean(comm: MPI.Intracomm, options: Options, work: Work, place
 def _console() -> Console:
     """Return a console that remembers what it printed, for table.txt."""
     width = terminal_width(1)
-    return Console(force_terminal=width is not None, no_color=width is None or None, width=max(width or 0, 150),
+    return Console(force_terminal=width is not None, no_color=width is None or None, width=max(width or 0, WIDTH),
                    record=True)
 
 
@@ -155,21 +164,16 @@ def _clean(folder: Path, options: Options, failure: BenchError | None) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _interrupted(output: Path, rows: list[Row], keep: Callable[[], None]) -> str:
-    """Write the results until now, if there are any; say what there is. On another thread than what measures."""
-    if not rows:
-        return f"no run had ended: {output} has no results"
-    keep()
-    return f"{output} has the results until then"
-
-
-def _missing(schedule: Schedule) -> list[Absent]:
+def _missing(schedule: Schedule[Case]) -> list[Absent]:
     """Return the repetitions that the budget did not allow."""
     missing = schedule.repetitions - schedule.repetitions_done
-    if not missing:
-        return []
-    reason = f"--budget of {schedule.budget_s:g} s ({schedule.repetitions_done} done)"
-    return [Absent(what=f"{missing} of {schedule.repetitions} repetitions", reason=reason)]
+    reason = f"--budget of {schedule.budget_s:g} s"
+    found = [Absent(what=f"{missing} of {schedule.repetitions} repetitions",
+                    reason=f"{reason} ({schedule.repetitions_done} done)")] if missing else []
+    once = [case.label for case in schedule.cases if case not in schedule.repeated]
+    if once and schedule.repeated:
+        found.append(Absent(what=f"repetitions of {'; '.join(once)}", reason=reason))
+    return found
 
 
 def _versions(work: Work) -> dict[str, str]:
@@ -187,10 +191,8 @@ def run_bench(comm: MPI.Intracomm, options: Options) -> Path:
     work = _planned(comm, options)
     with _one_suite(comm, options):
         folder: Path = on_rank_0(comm, lambda: make_folder(
-            options.path, "bench", needed_bytes(work, keep_files=options.keep_files)))
+            options.path, "bench", needed_bytes(work, keep_files=options.keep_files), keep=options.keep_files))
         output: Path = on_rank_0(comm, lambda: _make_output(options, folder))
-        if comm.rank == 0:
-            on_interrupt(lambda: _clean(folder, options, None))
         check_shared(comm, folder)
         work = _delegates_or_clean(comm, options, work, _Place(folder=folder, output=output))
         _run(comm, options, work, _Place(folder=folder, output=output))
@@ -209,15 +211,15 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
         if comm.rank == 0:
             write_document(place.output, environment=environment, configuration=configuration(options, work),
                            rows=with_ratios(rows), absent=work.absent,
-                           failure="the bench had not ended when this was written")
+                           failure="the bench had not ended when this was written", final=False)
 
     with progress_of_rank_0(comm, options.progress, work.runs * options.repetitions) as advance:
         runner = _runner(comm, options, work, place.folder, keeping(advance, keep))
         rows = runner.rows
-        if comm.rank == 0:
-            on_interrupt(lambda: _interrupted(place.output, rows, keep))
-        schedule = Schedule(comm=comm, repetition=lambda number: runner.repetition(list(work.cases), number),
-                            repetitions=options.repetitions, budget_s=options.budget_s)
+        schedule = Schedule(comm=comm, cases=work.cases, run_case=runner.repetition, repetitions=options.repetitions,
+                            budget_s=options.budget_s,
+                            replanned=lambda cases: advance(
+                                by=0, of=work.runs + (options.repetitions - 1) * work.runs_of(cases)))
         try:
             schedule.run()
         except BenchError as caught:
@@ -257,26 +259,10 @@ def _write(console: Console, options: Options, work: Work, output: Path, *, envi
         paths += plot_ratios(summaries, output)
     if options.suite is not None:
         paths += write_surroundings(output, options.suite, environment)
-    page = _write_report(console, options, output) if options.report and rows else None
+    page = write_page(console, output, _title(options)) if options.report and rows else None
     paths.append(output / "table.txt")
+    print_worth(console, summaries)
     console.print(f"results: {', '.join(path.name for path in paths)} in {output}", highlight=False, soft_wrap=True)
     if page is not None:
         console.print(f"report: {page}", highlight=False, soft_wrap=True)
     console.save_text(str(output / "table.txt"))
-
-
-def _write_report(console: Console, options: Options, output: Path) -> Path | None:
-    """Write report.html; what goes wrong there is a warning, because the results are there already."""
-    path = output / "report.html"
-    try:
-        from mpiio_ext.common.files import write_whole
-        from mpiio_ext.report.load import load_all
-        from mpiio_ext.report.page import render
-
-        title = options.suite.title if options.suite else "I/O benchmark of mpiio_ext"
-        write_whole(path, render(*load_all([output / "results.json"]), title=title).text)
-    except Exception as error:
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        console.print(f"warning: no report.html ({text})", highlight=False, soft_wrap=True)
-        return None
-    return path

@@ -1,65 +1,144 @@
-"""Ctrl-C under a launcher: the first rank that can ends, and the launcher ends the others.
+"""A measurement that is ended from outside: every rank ends at once, and what it leaves is put in order.
 
-Problem. Each rank gets SIGINT in another place. One that goes on to the end of Python waits in MPI_Finalize for the
-others; another one waits in a collective for the first, where no Python code runs. Nobody ever comes.
-Algorithm. A thread waits for the signal: Python's C handler writes a byte to it at once, whatever call the rank is in.
-Rank 0 removes the files of the measurement, writes the results until then, says where they are, and ends without MPI;
-the launcher takes that for a failure and ends the job. SIGTERM, with which some launchers answer Ctrl-C, does the same.
-The other ranks give rank 0 a few seconds for that, and then end in the same way.
-Guarantees. No rank waits for another one. Results have every run that had ended.
+Problem. One rank that tidies up while others wait for it in a collective keeps the job alive: no Python code runs in a
+collective, nor beside a library that holds Python's lock, and who goes to the end of Python waits in MPI_Finalize.
+
+Algorithm. SIGINT and SIGTERM have their default action: the system ends each rank in whatever call it is, and the
+launcher ends those that got no signal. Beside the rank that makes folders stands a small process in a session of its
+own, which reads a pipe whose other end that rank alone has. It is told which folder is temporary and where results go.
+A pipe that closes without a last word means that the rank is dead, however it died: then the folder is removed, as is a
+folder of results that has none; one that has some gets its table and page (`results.rest`).
+
+Guarantees. No rank waits for another one. Nothing temporary stays on this host. Results have every row that had ended.
 Where SIGINT was ignored when the program began (in the background of a script) it stays so.
+
+A script, too, of the standard library alone: ``interrupted.py DESCRIPTOR``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
 import signal
+import stat
+import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_GRACE_S = 3.0
-_PASSED_ON_S = 0.2  # in which the launcher passes on what was said
-_cleaning: list[Callable[[], str | None]] = []
-
-
-def on_interrupt(clean: Callable[[], str | None]) -> None:
-    """Have something done by this process before an interrupt ends it, in this order; a text from it is said."""
-    _cleaning.append(clean)
+#: How long ranks that are ended may go on to write into the folder, s.
+_DYING_S = 10.0
+_STEP_S = 0.05
+#: The end of the pipe that this process has, once there is one.
+_told: list[int] = []
 
 
-def _wait(descriptor: int, rank: int) -> None:
-    while (number := os.read(descriptor, 1)[0]) not in _SIGNALS:
-        pass  # another signal that Python handles
-    said = "interrupted" if number == signal.SIGINT else "ended from outside"
-    if rank:
-        time.sleep(_GRACE_S)
-    else:
-        for clean in _cleaning:
-            with contextlib.suppress(Exception):
-                text = clean()
-                said += f"; {text}" if text else ""
-        with contextlib.suppress(OSError, ValueError):
-            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"mpiio-ext bench: {said}\n".encode())
-        time.sleep(_PASSED_ON_S)
-    os._exit(128 + number)
+def end_on_interrupt() -> None:
+    """Have SIGINT and SIGTERM end this process wherever it is, and with it the job."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def end_on_interrupt(rank: int) -> None:
-    """Have SIGINT and SIGTERM end this process, and with it the job. On the main thread, before MPI begins.
+def _tell(**words: object) -> None:
+    if not _told:
+        theirs, ours = os.pipe()
+        try:
+            subprocess.Popen([sys.executable, "-I", "-S", __file__, str(theirs)], pass_fds=[theirs],
+                             stdin=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+        except OSError:  # no process is left to be had: then an end from outside leaves its folder
+            os.close(ours)
+            return
+        finally:
+            os.close(theirs)
+        _told.append(ours)
+    with contextlib.suppress(OSError):
+        os.write(_told[0], f"{json.dumps(words)}\n".encode())
+
+
+def remove_at_the_end(folder: str | os.PathLike[str]) -> None:
+    """Have a folder removed when this process dies before `all_is_done`."""
+    _tell(folder=os.path.abspath(folder))  # noqa: PTH100  (a script of the standard library)
+
+
+def report_at_the_end(
+    output: str | os.PathLike[str], *, kept: str | os.PathLike[str], title: str = "", speak_to: str = ""
+) -> None:
+    """Have the results in a folder told when this process dies before `all_is_done`, or the empty folder removed.
 
     Parameters
     ----------
-    rank : that the launcher gives this process; 0 speaks
+    output : folder of results.
+    kept : it, or the folder above it, that was there before; empty folders below go.
+    title : of the page that is made of the results; "": there is no page.
+    speak_to : file of the launcher, in /proc, that gets the words, for it may not pass on what is said behind its job;
+        "": as errors.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return
-    theirs, ours = os.pipe2(os.O_CLOEXEC)
-    os.set_blocking(ours, False)
-    for number in _SIGNALS:
-        signal.signal(number, lambda *_: None)
-    signal.set_wakeup_fd(ours, warn_on_full_buffer=False)
-    threading.Thread(target=_wait, args=(theirs, rank), name="interrupt", daemon=True).start()
+    _tell(output=os.path.abspath(output), kept=os.path.abspath(kept), title=title, speak_to=speak_to)  # noqa: PTH100
+
+
+def all_is_done() -> None:
+    """Let everything be as it is when this process dies; harmless where nothing was asked for."""
+    if _told:
+        _tell(done=True)
+        os.close(_told.pop())
+
+
+# ---- the process beside it ----
+
+
+def _remove(folder: str) -> None:
+    until = time.monotonic() + _DYING_S
+    while os.path.exists(folder) and time.monotonic() < until:  # noqa: PTH110  (a script of the standard library)
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(_STEP_S)
+
+
+def _remove_empty(folder: str, kept: str) -> None:
+    with contextlib.suppress(OSError):
+        while folder.startswith(f"{kept}{os.sep}"):
+            os.rmdir(folder)  # noqa: PTH106  (as above)
+            folder = os.path.dirname(folder)  # noqa: PTH120  (as above)
+
+
+def _say(text: str, launcher: str) -> None:
+    """Say what there is; in a file behind the launcher, whose place in it another writer does not move."""
+    until = time.monotonic() + _DYING_S
+    waits = launcher and stat.S_ISREG(os.fstat(2).st_mode)
+    while waits and os.path.exists(launcher) and time.monotonic() < until:  # noqa: PTH110  (as above)
+        time.sleep(_STEP_S)
+    with contextlib.suppress(OSError):
+        os.write(2, f"mpiio-ext bench: {text}\n".encode())
+
+
+def _tidy(told: dict[str, str]) -> None:
+    """Put in order what a dead rank has left; told is what it had asked for."""
+    if "folder" in told:
+        _remove(told["folder"])
+    output = told.get("output", "")
+    if os.path.exists(os.path.join(output, "results.json")):  # noqa: PTH110, PTH118  (as above)
+        _say(f"ended early; {output} has the results until then", told["speak_to"])
+        if told["title"]:
+            os.dup2(2, 1)
+            os.execv(sys.executable, [sys.executable, "-m", "mpiio_ext.bench.results.rest", output, told["title"]])
+    elif output:
+        _remove_empty(output, told["kept"])
+        _say("ended early; no run had ended, so there are no results", told["speak_to"])
+
+
+def _watch(descriptor: int) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    told: dict[str, str] = {}
+    with os.fdopen(descriptor, encoding="utf-8") as lines:
+        for line in lines:
+            told |= json.loads(line)
+            if told.get("speak_to"):
+                with contextlib.suppress(OSError):
+                    os.dup2(os.open(told["speak_to"], os.O_WRONLY | os.O_APPEND | os.O_NOCTTY), 2)
+    if "done" not in told:
+        _tidy(told)
+
+
+if __name__ == "__main__":
+    _watch(int(sys.argv[1]))

@@ -30,7 +30,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
         "size": "8MiB",
         "block": "64KiB,512B",
-        "repetitions": 2,
+        "repetitions": 3,
         "method": "native,auto,even,group_cyclic,transpose",
         "native_limit": 2.0,
         "preset": "quick",
@@ -270,7 +270,8 @@ class _Bench(LazyGroup):
 @click.option("-r", "--repetitions", type=click.IntRange(min=1), default=3, metavar="N",
               help="Repetitions; the methods alternate inside each.")
 @click.option("--budget", type=Duration(zero=True), default="75s", metavar="TIME",
-              help="Begin no repetition that would end later than this; 0 = no limit, as when --repetitions is given.")
+              help="Repeat fewer rows, and begin no repetition, that would end later than this; 0 = no limit, as when "
+                   "--repetitions is given.")
 @click.option("--read-shift", type=click.IntRange(min=0), default=1, metavar="N",
               help="Patterns: rank r reads what rank r+N wrote; 0 = its own data.")
 @click.option("-H", "--hint", type=HintType(), multiple=True, metavar="NAME=VALUE",
@@ -284,7 +285,8 @@ class _Bench(LazyGroup):
 @click.option("--keep", is_flag=True, show_default=False, help="Leave the files behind.")
 @click.option("--plot/--no-plot", default=True, help="Draw the ratios to native.")
 @click.option("--report/--no-report", default=True, help="Make report.html.")
-@click.option("--progress/--no-progress", default=None, show_default="when there is a terminal", help="Show progress.")
+@click.option("--progress/--no-progress", default=None, show_default="a bar on a terminal, elsewhere lines",
+              help="Show progress: the row, of how many, and the time that is left.")
 @click.option("--list", "list_kernels", is_flag=True, show_default=False,
               help="Print the kernels with interfaces and sizes, and end; needs no mpirun.")
 @click.option("--dry-run", is_flag=True, show_default=False,

@@ -1,7 +1,7 @@
 """Where a command of the bench puts things: a temporary folder of what it measures, and a folder of its results.
 
-What would fail in the middle is tried before anything runs. At most `KEEP_EVERY_S` of measuring is lost when the job is
-killed: `keeping` has the results so far written now and then.
+What would fail in the middle is tried before anything runs. What has been measured is not lost when the job is killed:
+`keeping` has the results written after each row.
 """
 
 from __future__ import annotations
@@ -9,29 +9,31 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpiio_ext.bench.errors import SetupError
 from mpiio_ext.bench.execution.agreement import agree
+from mpiio_ext.bench.interrupted import remove_at_the_end, report_at_the_end
+from mpiio_ext.bench.terminal import launcher_errors
 from mpiio_ext.common.progress import Advance
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-KEEP_EVERY_S = 10.0
 
-
-def make_folder(path: Path, name: str, needed_bytes: int) -> Path:
+def make_folder(path: Path, name: str, needed_bytes: int, *, keep: bool = False) -> Path:
     """Make a temporary folder on the file system to measure, and return it; on rank 0.
+
+    It goes when the job is ended from outside, unless it is to be kept.
 
     Parameters
     ----------
     path : of --path.
     name : of the command.
     needed_bytes : that will lie there at most.
+    keep : leave it behind in any case.
 
     Raises
     ------
@@ -42,6 +44,8 @@ def make_folder(path: Path, name: str, needed_bytes: int) -> Path:
         raise SetupError(f"--path {path}: {'not a folder' if path.exists() else 'no such folder'}")
     try:
         folder = Path(tempfile.mkdtemp(prefix=f"mpiio-{name}-", dir=path.resolve()))
+        if not keep:
+            remove_at_the_end(folder)
         folder.chmod(0o755)
     except OSError as error:
         raise SetupError(f"--path {path}: cannot write there ({error.strerror})") from error
@@ -53,8 +57,14 @@ def make_folder(path: Path, name: str, needed_bytes: int) -> Path:
     return folder
 
 
-def make_output(output: Path) -> Path:
+def make_output(output: Path, *, kept: Path | None = None, title: str = "") -> Path:
     """Make the folder of the results where it is missing, and return it; on rank 0.
+
+    Parameters
+    ----------
+    output : folder.
+    kept : the folder above it that was there before; None: the nearest that is there.
+    title : of the page that is made of the results when the job is ended from outside; "": there is none.
 
     Raises
     ------
@@ -62,6 +72,8 @@ def make_output(output: Path) -> Path:
         It cannot be written.
     """
     try:
+        kept = kept or next(path for path in (output.absolute(), *output.absolute().parents) if path.exists())
+        report_at_the_end(output, kept=kept, title=title, speak_to=launcher_errors())
         output.mkdir(parents=True, exist_ok=True)
         if not os.access(output, os.W_OK):
             raise SetupError(f"--output {output}: cannot write there")
@@ -77,15 +89,11 @@ def check_shared(comm: MPI.Intracomm, folder: Path) -> None:
 
 
 def keeping(advance: Advance, write: Callable[[], None]) -> Callable[[str], None]:
-    """Return `advance` that also has the results so far written now and then."""
-    last = time.monotonic()
+    """Return `advance` that also has the results so far written."""
 
     def advance_and_keep(text: str) -> None:
-        nonlocal last
         advance(text)
-        if time.monotonic() - last > KEEP_EVERY_S:
-            with contextlib.suppress(OSError):  # said at the end
-                write()
-            last = time.monotonic()
+        with contextlib.suppress(OSError):  # said at the end
+            write()
 
     return advance_and_keep

@@ -17,7 +17,10 @@ from mpiio_ext.launchers import launched_rank
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-_LAUNCHERS = {"mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra"}
+#: What stands before the first dot of their processes' names, as in mpirun.openmpi and mpiexec.hydra.
+#: Between two lines of progress in a log, s.
+LINES_S = 15.0
+_LAUNCHERS = {"mpirun", "mpiexec", "orterun", "prterun"}
 
 
 def launch_rank() -> int:
@@ -34,10 +37,16 @@ def _launcher() -> int | None:
         except OSError:
             return None
         name = text[text.index("(") + 1 : text.rindex(")")]
-        if name in _LAUNCHERS:
+        if name.partition(".")[0] in _LAUNCHERS:
             return process
         process = int(text[text.rindex(")") + 2 :].split()[1])
     return None
+
+
+def launcher_errors() -> str:
+    """Return the file that is the standard error of the launcher on this host, "" where there is none."""
+    launcher = _launcher()
+    return "" if launcher is None else f"/proc/{launcher}/fd/2"
 
 
 def terminal_width(descriptor: int) -> int | None:
@@ -60,13 +69,14 @@ def terminal_width(descriptor: int) -> int | None:
 def progress_of_rank_0(
     comm: MPI.Intracomm, shown: bool | None, steps: int
 ) -> contextlib.AbstractContextManager[Advance]:
-    """Return the bar of so many steps on rank 0's terminal.
+    """Return the bar of so many rows on rank 0's terminal.
 
     Parameters
     ----------
-    shown : whether there is a bar; None = when rank 0 has a terminal
+    shown : whether there is a bar; None = when rank 0 has a terminal, and elsewhere a line now and then
     """
     if comm.rank != 0:
         return progress(steps, shown=False)
     width = terminal_width(2)
-    return progress(steps, shown=width is not None if shown is None else shown, width=width or 100)
+    return progress(steps, shown=width is not None if shown is None else shown, width=width or 100, step="row",
+                    every_s=LINES_S if shown is None else 0.0, name="mpiio-ext bench")  # fmt: skip

@@ -5,6 +5,7 @@ Local, and the same on every rank of a homogeneous job; neither starts MPI nor t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mpiio_ext.bench import extension, interfaces, kernels
@@ -50,7 +51,11 @@ class Work:
     @property
     def runs(self) -> int:
         """Runs of one repetition."""
-        return sum(len(case.methods(list(self.methods))) for case in self.cases)
+        return self.runs_of(self.cases)
+
+    def runs_of(self, cases: Iterable[Case]) -> int:
+        """Return how many runs one repetition of these cases is."""
+        return sum(len(case.methods(list(self.methods))) for case in cases)
 
 
 class _Interfaces:

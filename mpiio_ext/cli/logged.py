@@ -17,6 +17,7 @@ later. A log of ranks that were killed says what lacks. Nothing of this is done,
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import importlib.util
 import os
@@ -24,6 +25,7 @@ import resource
 import secrets
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -94,15 +96,14 @@ class Log:
             The log could not be written.
         """
         try:
-            if self.writes:
-                _check(self.target)
+            _check(self.target)
             _make(self.folder)
         except MpiioExtError:
             if let_rank_0_speak(os.environ):
                 raise
             raise SystemExit(2) from None
         if self.writes:
-            for left in self.folder.iterdir():
+            for left in self.folder.glob("*.mpioxtrace"):
                 if left.stat().st_mtime < time.time() - _LEFTOVER_S:
                     left.unlink()
 
@@ -112,10 +113,15 @@ class Log:
 
 
 def _make(folder: Path) -> None:
+    """Make the folder unless another rank has: its name can be guessed, so it must be no link, and ours."""
     try:
-        folder.mkdir(exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        status = folder.lstat()
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be made: {error.strerror}", str(folder)) from error
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise FileSystemError(errno.EEXIST, "is in the way of the traces: it is no folder of yours", str(folder))
 
 
 def _accompany(launch: Launch, log: Log) -> NoReturn:
@@ -217,6 +223,7 @@ def _settle(folder: Path, others_s: float) -> None:
 
     here, until = os.uname().nodename, time.monotonic() + others_s
     while True:
+        began_s = time.monotonic()
         heads = own.heads([folder])
         there = {head.rank for head in heads if head.rank >= 0}
         open_here = [head for head in heads if head.running and head.host == here and _lives(head.pid)]
@@ -226,4 +233,4 @@ def _settle(folder: Path, others_s: float) -> None:
             return
         if open_here:
             until = time.monotonic() + others_s
-        time.sleep(_LOOK_S)
+        time.sleep(max(_LOOK_S, time.monotonic() - began_s))  # thousands of ranks

@@ -48,7 +48,7 @@ def _verdict(comparison: Comparison, limit: float) -> int:
     judged = [match for match in comparison.matches if match.judgment != "not judged" and not match.new.native]
     if not judged:
         raise ReportError("--fail-below has nothing to judge: no row of the extension is in both sets with at least "
-                          "two repetitions on each side")
+                          "three repetitions on each side")
     below = [match for match in judged if falls_below(match, limit)]
     for match in below:
         assert match.ratio is not None and match.ratio_low is not None and match.ratio_high is not None

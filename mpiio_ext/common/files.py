@@ -44,7 +44,9 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: Path, *, follow: bool = True, mode: int | None = None, ending: str = TEMPORARY) -> Iterator[Path]:
+def replacing(
+    path: Path, *, follow: bool = True, mode: int | None = None, ending: str = TEMPORARY, durable: bool = True
+) -> Iterator[Path]:
     """Give the name of an empty file to write to; behind the block the file stands under `path`, whole.
 
     Parameters
@@ -53,6 +55,7 @@ def replacing(path: Path, *, follow: bool = True, mode: int | None = None, endin
     follow : a link in its place keeps pointing to the file; otherwise the link is replaced.
     mode : permissions, whatever the umask.
     ending : of the temporary name, for writers that look at it.
+    durable : wait until the disk has it; otherwise it is whole after the end of any process, but not of the system.
 
     Raises
     ------
@@ -69,10 +72,12 @@ def replacing(path: Path, *, follow: bool = True, mode: int | None = None, endin
         with part.open("rb") as stream:
             if mode is not None:
                 os.fchmod(stream.fileno(), mode)
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         part.replace(target)
         step(f"renamed {path.name}")
-        sync_folder(target.parent)
+        if durable:
+            sync_folder(target.parent)
     except FileSystemError:
         raise
     except OSError as error:
@@ -83,13 +88,14 @@ def replacing(path: Path, *, follow: bool = True, mode: int | None = None, endin
 
 
 def write_whole(
-    path: Path, content: str | bytes, *, errors: str = "replace", follow: bool = True, mode: int | None = None
+    path: Path, content: str | bytes, *, errors: str = "replace", follow: bool = True, mode: int | None = None,
+    durable: bool = True,
 ) -> int:
     """Write a file and return its bytes; texts in UTF-8.
 
     Parameters
     ----------
-    path, follow, mode : as of `replacing`
+    path, follow, mode, durable : as of `replacing`
     content : str or bytes
     errors : what becomes of lone surrogates: a question mark, since a label must not end a report; ``surrogateescape``
         where they are bytes of somebody's own text.
@@ -100,7 +106,7 @@ def write_whole(
         As of `replacing`.
     """
     data = content.encode("utf-8", errors) if isinstance(content, str) else content
-    with replacing(path, follow=follow, mode=mode) as part:
+    with replacing(path, follow=follow, mode=mode, durable=durable) as part:
         part.write_bytes(data)
     return len(data)
 
@@ -120,7 +126,7 @@ def check_target(path: Path, inputs: Iterable[Path] = ()) -> None:
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be written: {error.strerror}", str(path)) from error
     if path.is_dir():
-        wrong = errno.EISDIR, f"is a folder; name a file, for example -o {path / 'report.html'}"
+        wrong = errno.EISDIR, f"is a folder; name a file in it, for example {path / 'report.html'}"
     elif path.exists() and not path.is_file():
         wrong = errno.EINVAL, "is not a regular file, so nothing can be put in its place"
     elif not path.parent.is_dir():

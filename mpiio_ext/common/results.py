@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA_VERSION = 2
+#: Repetitions without which nothing is said about what is faster.
+ENOUGH = 3
 #: Phases of a run, one after the other, and those of the extension inside the data phase, which overlap among ranks.
 OUTER_PHASES = ("open", "view", "data", "close")
 OWN_PHASES = ("plan", "exchange", "io", "wait", "independent")

@@ -6,11 +6,15 @@ Guarantees. A file that is not understood is refused with its name and place, as
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.common.page import Figure, Grid, Section
 from mpiio_ext.common.units import megabytes
 from mpiio_ext.report import words
@@ -19,6 +23,46 @@ from mpiio_ext.report.errors import ReportError
 #: Name of the file beside results.json; its figure has the same name with the ending svg.
 FILE = "arbitration.json"
 _FORMAT = 1
+
+_Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Count = Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    pattern: str
+    data_bytes: _Count
+    bandwidth_mb_per_s: _Number
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Step:
+    """A change of the arbiter's map: I/O nodes by job."""
+
+    io_nodes: dict[str, _Count | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    jobs: dict[str, _Job]
+    map: list[_Step]
+    bandwidth_mb_per_s: _Number
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Setting:
+    ranks: _Count
+    io_nodes: _Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Document:
+    """What counts of the file; its names are those of `mpiio_ext.bench.arbitrated.results`."""
+
+    what: Literal["arbitration run"]
+    format: Annotated[int, Field(ge=_FORMAT, le=_FORMAT)]
+    configuration: _Setting
+    policies: dict[str, _Run]
 
 
 def sections(paths: Iterable[Path]) -> list[Section]:
@@ -34,23 +78,19 @@ def sections(paths: Iterable[Path]) -> list[Section]:
 
 
 def _section(path: Path, number: int, *, several: bool) -> Section:
-    rows: list[tuple[str, ...]]
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document.get("what") != "arbitration run" or document.get("format") != _FORMAT:
-            raise ReportError(f"{path}: is no arbitration run of format {_FORMAT}")
-        rows = [row for policy, run in document["policies"].items() for row in _rows(policy, run)]
-        setting = document["configuration"]
-        sentences = [
-            f"Jobs of {setting['ranks']} ranks each, which begin and end one after the other, share "
-            f"{setting['io_nodes']} I/O nodes that a running arbiter gives them, once for each policy. The bandwidth "
-            "is what the ranks could write; every byte was compared. I/O nodes are delegates of this machine, so that "
-            "what is divided is their number."]
-    except ReportError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReportError(f"{path}: is no arbitration run that is understood: {type(error).__name__}: {error}; remove "
-                          "it, or run mpiio-ext bench arbitration again") from error
+        document = documents.parse(_Document, documents.read_json(path))
+    except DocumentError as error:
+        raise ReportError(f"{path}: is no arbitration run of format {_FORMAT}: {error.problems[0]}; remove it, or run "
+                          "mpiio-ext bench arbitration again") from error
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{path}: cannot be read: {error}") from error
+    rows = [row for policy, run in document.policies.items() for row in _rows(policy, run)]
+    setting = document.configuration
+    sentences = [
+        f"Jobs of {setting.ranks} ranks each, which begin and end one after the other, share {setting.io_nodes} I/O "
+        "nodes that a running arbiter gives them, once for each policy. The bandwidth is what the ranks could write; "
+        "every byte was compared. I/O nodes are delegates of this machine, so that what is divided is their number."]
     figure = path.with_suffix(".svg")
     caption = "Bandwidth and I/O nodes of each job over time, for each policy."
     figures = ([Figure(drawing=figure.read_text(encoding="utf-8"), image=True, caption=caption)]
@@ -61,16 +101,15 @@ def _section(path: Path, number: int, *, several: bool) -> Section:
         sentences=sentences, figures=figures, grids=[Grid(columns=columns, rows=rows)] if rows else [])
 
 
-def _rows(policy: str, run: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def _rows(policy: str, run: _Run) -> list[tuple[str, ...]]:
     out: list[tuple[str, ...]] = []
-    for name, job in run["jobs"].items():
+    for name, job in run.jobs.items():
         counts: list[int] = []
-        for step in run["map"]:
-            count = step["io_nodes"].get(name)
+        for step in run.map:
+            count = step.io_nodes.get(name)
             if count is not None and counts[-1:] != [count]:
-                counts.append(int(count))
-        together = words.bandwidth(float(run["bandwidth_mb_per_s"])) if not out else ""
-        out.append((policy.upper(), str(name), str(job["pattern"]), " → ".join(map(str, counts)),
-                    megabytes(int(job["data_bytes"])), words.bandwidth(float(job["bandwidth_mb_per_s"])),
-                    together))
+                counts.append(count)
+        together = words.bandwidth(run.bandwidth_mb_per_s) if not out else ""
+        out.append((policy.upper(), name, job.pattern, " → ".join(map(str, counts)), megabytes(job.data_bytes),
+                    words.bandwidth(job.bandwidth_mb_per_s), together))
     return out

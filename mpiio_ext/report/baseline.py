@@ -5,7 +5,7 @@ repetitions, and the judgment is by their ranges, which needs no assumption on h
 
 - "faster" when the slowest new repetition beats the fastest old one, "slower" the other way round;
 - "within noise" when the ranges overlap or touch;
-- "not judged" when a side has fewer than two repetitions, and so no range.
+- "not judged" when a side has fewer than three repetitions: their range says too little.
 
 The ratio is that of the medians, new over old; its own range runs from slowest new over fastest old to fastest new over
 slowest old, so that "slower" and "the whole range lies below 1" are the same. A limit R generalises that: a row falls
@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mpiio_ext.common.results import Key, Measured, Spread
+from mpiio_ext.common.results import ENOUGH, Key, Measured, Spread
 from mpiio_ext.report.environment import Difference, differences
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet
@@ -30,13 +30,13 @@ from mpiio_ext.report.words import row_title
 
 RULE = (
     "faster: the slowest new repetition beats the fastest old one; slower: the other way round; within noise: the "
-    "ranges overlap; not judged: fewer than two repetitions on a side"
+    "ranges overlap; not judged: fewer than three repetitions on a side"
 )
 
 
 def judge_change(old: Spread, new: Spread) -> str:
     """Return "faster", "slower", "within noise" or "not judged"; see the head of this file for the rule."""
-    if min(old.count, new.count) < 2:
+    if min(old.count, new.count) < ENOUGH:
         return "not judged"
     if new.low > old.high:
         return "faster"

@@ -214,6 +214,31 @@ def _operation_title(phase: str, operation: str) -> str:
     return f"{phase}: {operation}" if phase else operation
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WorthView:
+    """The first sentence of a set, and its picture: title, style and gain of each kind of access, a dot for each row.
+
+    A dot has its place, its style, and the row in words.
+    """
+
+    name: str
+    sentence: str
+    kinds: list[tuple[str, str, str, list[tuple[float, str, str]]]]
+
+
+def _worth_view(item: ResultSet, scale: LogScale, *, several: bool) -> _WorthView:
+    found = verdict.kinds(item.rows)
+    lines = []
+    for kind in found:
+        dots = [(scale.at(row.ratio.median), _CLASSES[verdict.judge(row.ratio)],
+                 f"{words.case_title(row.last.label, row.key)}: {words.ratio(row.ratio.median)}×"
+                 + (f" ({words.ratio_spread(row.ratio)})" if row.ratio.count > 1 else ""))
+                for row in kind.rows if row.ratio is not None]  # fmt: skip
+        gain = f"{_SYMBOLS[kind.judgment]} {words.ratio(kind.gain)}×" if kind.gain is not None else words.DASH
+        lines.append((kind.title, _CLASSES[kind.judgment], gain, dots))
+    return _WorthView(name=item.name if several else "", sentence=verdict.worth(found), kinds=lines)
+
+
 # ---- sections --------------------------------------------------------------------------------------------------------
 
 
@@ -441,6 +466,7 @@ def render(
     script = template.with_name("script.js").read_text(encoding="utf-8")
     content = {
         "title": title,
+        "worth": [_worth_view(item, scale, several=len(sets) > 1) for item in sets],
         "tallies": [(item, verdict.sentences(item)) for item in verdict.tally(rows)],
         "ratio_text": words.ratio,
         "peers": [_peer_view(item, k) for k, item in enumerate(peers, 1)],

@@ -1,11 +1,11 @@
-"""Ctrl-C ends the bench on all ranks, wherever they are, and leaves the results until then and no bench files."""
+"""What is ended from outside ends on all ranks, wherever they are; the results until then stay, and nothing else."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import pathlib
+import random
 import signal
 import sys
 import time
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.launch import launcher, marked_processes
-from support.processes import Job, job
+from support.processes import Job, job, words
 from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
@@ -29,40 +29,63 @@ def _interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def _reached(moment: str, bench: Job, data: pathlib.Path) -> bool:
+def _ranks(bench: Job) -> list[int]:
+    return [pid for pid in marked_processes(bench.marker)
+            if "-m mpiio_ext.bench --quick" in words(pid) and "python" in words(pid).split(" ")[0]]
+
+
+def _reached(moment: str, bench: Job, data: pathlib.Path, output: pathlib.Path) -> bool:
     if moment == "started":
-        return len(marked_processes(bench.marker)) >= 5
-    return any(data.glob("*/*"))
+        return len(_ranks(bench)) == 4
+    return any(data.glob("*/*")) if moment == "measuring" else (output / "results.json").exists()
 
 
-#: Ranks are in another call after each delay.
-FIRST = [("started", 0.0, signal.SIGINT), ("started", 0.31, signal.SIGTERM),
-         ("measuring", 0.07, signal.SIGTERM), ("measuring", 1.3, signal.SIGINT)]  # fmt: skip
-REST = set(itertools.product(("started", "measuring"), (0.0, 0.07, 0.31, 1.3), (signal.SIGINT, signal.SIGTERM)))
+def _end(way: str, bench: Job) -> None:
+    if way == "Ctrl-C":
+        os.killpg(bench.process.pid, signal.SIGINT)
+    elif way == "SIGTERM":
+        os.killpg(bench.process.pid, signal.SIGTERM)
+    elif way == "launcher":
+        bench.process.send_signal(signal.SIGINT)
+    else:
+        os.kill(_ranks(bench)[int(way.removeprefix("kill "))], signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("moment", "delay", "number"), [*FIRST, *slow(*sorted(REST - {*FIRST}))])
-def test_all_ranks_end(extension: str, tmp_path: pathlib.Path, moment: str, delay: float, number: int) -> None:
-    """The group of the launcher gets the signal, as from a terminal; then no process of the launch is left."""
+def _moments(seeds: range) -> Iterator[tuple[str, float, str]]:
+    """Yield moments at random: since when, how long after that in seconds, and how the job is ended."""
+    for seed in seeds:
+        chance = random.Random(seed)
+        way = chance.choice(["Ctrl-C", "Ctrl-C", "Ctrl-C", "SIGTERM", "launcher", "kill 0", "kill 3"])
+        yield chance.choice(["started", "measuring", "kept"]), round(chance.uniform(0, 5), 3), way
+
+
+FIRST = [("started", 0.0, "Ctrl-C"), ("measuring", 0.07, "SIGTERM"), ("kept", 0.31, "Ctrl-C"), ("kept", 1.3, "kill 0")]
+
+
+@pytest.mark.parametrize(("moment", "delay", "way"), [*FIRST, *slow(*_moments(range(36)))])
+def test_a_job_is_ended(extension: str, tmp_path: pathlib.Path, moment: str, delay: float, way: str) -> None:
+    """No process of the launch is left, no file of the bench, and no folder of results without any."""
     data, output = tmp_path / "data", tmp_path / "results"
     data.mkdir()
     command = [str(launcher()), "-n", "4", sys.executable, "-m", "mpiio_ext.bench", "--quick", "--repetitions", "500",
-               "--workload", "interleaved,block3d", "--path", str(data), "--output", str(output)]
+               "--workload", "interleaved,block3d", "--kernel", "vpic,flash", "--path", str(data), "--output",
+               str(output)]
     with job(command, tmp_path / "log") as bench:
         until = time.monotonic() + LIMIT_S
-        while not _reached(moment, bench, data) and bench.process.poll() is None and time.monotonic() < until:
+        while not _reached(moment, bench, data, output) and bench.process.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
         time.sleep(delay)
         assert bench.process.poll() is None, bench.text()
-        os.killpg(bench.process.pid, number)
+        _end(way, bench)
         status = bench.status(60)
+        assert status not in (None, 0), bench.text()[-3000:]
         left = bench.left(60)
         assert not left, (left, bench.text()[-3000:])
-        assert status not in (None, 0), bench.text()[-3000:]
-        said = [line for line in bench.text().splitlines() if line.startswith("mpiio-ext bench: ")]
-    if (output / "results.json").exists():
-        assert json.loads((output / "results.json").read_text())["failure"]
-    if any("results until then" in line for line in said):
-        assert (output / "results.json").exists()
-    if any("results" in line for line in said):  # rank 0 has had the time
-        assert not any(data.iterdir()), bench.text()[-3000:]
+        text = bench.text()
+    assert not any(data.iterdir()), text[-3000:]
+    assert moment != "kept" or output.exists(), text[-3000:]
+    if output.exists():
+        document = json.loads((output / "results.json").read_text())
+        assert document["failure"] and document["runs"] and document["summary"]
+        assert "mpiio-ext bench: ended early; " in text and (output / "report.html").exists(), text[-3000:]
+    assert moment == "started" or "Traceback" not in text, text[-3000:]  # Python itself may just begin

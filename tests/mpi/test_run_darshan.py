@@ -31,7 +31,9 @@ def program(family: str) -> str:
     return str(cbuild.mpi_program("darshan_calls", "-O1"))
 
 
-def run(log: pathlib.Path, words: list[str], *, outside: bool, ranks: int = 3, wait: bool = False) -> Launch:
+def run(
+    log: pathlib.Path, words: list[str], *, outside: bool, ranks: int = 3, wait: bool = False, check: bool = True
+) -> Launch:
     """Run a program in a launcher with a log; `wait` until the log is there, for a while."""
     start = [str(launcher()), "-n", str(ranks)]
     command = [*RUN, f"--darshan={log}", "--darshan-dxt"]
@@ -40,7 +42,7 @@ def run(log: pathlib.Path, words: list[str], *, outside: bool, ranks: int = 3, w
         looks = "n=0; until [ -e $0 ] || [ $n -gt 300 ]; do sleep .1; n=$((n+1)); done"
         script = f'"$@"; status=$?; {looks}; exit $status'
         command = ["sh", "-c", script, str(log), *command]
-    return run_bounded(command, env=base_environment(), timeout_s=120, check=not wait)
+    return run_bounded(command, env=base_environment(), timeout_s=120, check=check and not wait)
 
 
 @pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
@@ -104,6 +106,14 @@ def test_what_cannot_be_done(extension: str, tmp_path: pathlib.Path, target: str
     done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path, check=False)
     assert (done.returncode, message in done.stderr) == (status, True), done.describe()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_target_that_every_rank_refuses(extension: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "log").mkdir()
+    done = run(tmp_path / "log", ["touch", str(tmp_path / "started")], outside=False, ranks=2, check=False)
+    assert done.stderr.count("is a folder") == 1, done.describe()
+    assert done.returncode == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
 @pytest.mark.parametrize("kind", ["calls", "few_aggregators", "metadata_storm", "random_reads"])

@@ -22,7 +22,7 @@ ONCE: dict[str, frozenset[str]] = {
         "bench_arbitration": "",
         "bench_datatypes": "",
         "bench_explore": "a_stonewall",
-        "bench_interrupt": "",
+        "bench_interrupt": "a_job_is_ended",
         "bench_kernels": "kernels_written_independently",
         "bench_runs": "results_say_everything benchmark_memory",
         "bench_suites": "patterns_and_kernels_in_one_run",

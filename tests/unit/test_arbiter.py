@@ -416,7 +416,8 @@ def test_settings_change_while_it_runs(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "where"), [
-    ("{", "line 1"), ("[]", "object"), ('{"policy": "mckp"}', '"io_nodes" is'), ('{"io_nodes": 0}', "io_nodes"),
+    ("{", "line 1"), ('{"io_nodes": 1, "io_nodes": 2}', "twice"),
+    ("[]", "object"), ('{"policy": "mckp"}', '"io_nodes" is'), ('{"io_nodes": 0}', "io_nodes"),
     ('{"io_nodes": true}', "/io_nodes"), ('{"io_nodes": 1, "nodes": 2}', "/nodes"),
     ('{"io_nodes": 1, "curves": {"app": {"x": 1}}}', "/curves/app/x"), ('{"io_nodes": 1, "lease_s": 0}', "lease_s"),
     ('{"io_nodes": 1, "curves": {"app": {}}}', "app"), ('{"io_nodes": 1, "weights": {"app": "2"}}', "/weights/app"),

@@ -56,11 +56,18 @@ def test_the_section_of_the_report(tmp_path: Path) -> None:
     assert grid.rows[3][3] == "3 → 4"
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"what": "arbitration run", "format": 1}',
-                                  '{"what": "arbitration run", "format": 2}'])
-def test_what_is_no_run_is_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(("text", "said"), [
+    ("{", "cannot be read: Expecting"), ("[]", "/: a list of 0 is not an object"), ("{}", '/: "what" is missing'),
+    ('{"what": "arbitration run", "format": 1}', '"configuration" is missing'),
+    ('{"what": "arbitration run", "format": 2}', "/format: 2 is greater than 1"),
+    ('{"what": "arbitration run", "format": 1, "configuration": {"ranks": 2, "io_nodes": 2}, "policies": {"mckp": '
+     '{"map": [], "bandwidth_mb_per_s": 1, "jobs": {"a": '
+     '{"pattern": "x", "data_bytes": -1, "bandwidth_mb_per_s": 1}}}}}',
+     "/policies/mckp/jobs/a/data_bytes: -1 is less than 0"),
+])  # fmt: skip
+def test_what_is_no_run_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "arbitration.json").write_text(text)
-    with pytest.raises(ReportError, match=r"arbitration\.json"):
+    with pytest.raises(ReportError, match=rf"arbitration\.json: .*{said}"):
         sections([tmp_path / "results.json"])
 
 

@@ -12,7 +12,6 @@ from rich.console import Console
 
 from mpiio_ext.bench import interfaces, kernels
 from mpiio_ext.bench.errors import SetupError
-from mpiio_ext.bench.execution.schedule import Schedule
 from mpiio_ext.bench.kernels.request import (
     KernelRequest,
     command_words,
@@ -220,14 +219,7 @@ def test_configuration_reproduces_each_row():
     assert parse(*recorded["options"]).kernels[0].create(2) == kernels.create("vpic", 2, parameters={"particles": 1000})
 
 
-# ---- order of repetitions, table ----
-
-
-class OneRank:
-    """A communicator of one rank, as far as the schedule uses it."""
-
-    def bcast(self, value):
-        return value
+# ---- table ----
 
 
 def row(kind: str, variant: str, phase: str, operation: str, strategy: str, order: int, speed: float = 1.0) -> Row:
@@ -237,31 +229,6 @@ def row(kind: str, variant: str, phase: str, operation: str, strategy: str, orde
         open_s=0.1, view_s=0.0, data_s=1.0, close_s=0.1, bandwidth_mb_per_s=speed, bandwidth_total_mb_per_s=speed,
         kind=kind, phase=phase,
     )
-
-
-def test_repetitions_are_counted_and_end_with_the_budget():
-    seen = []
-    schedule = Schedule(comm=OneRank(), repetition=seen.append, repetitions=3)
-    schedule.run()
-    assert (seen, schedule.repetitions_done) == ([0, 1, 2], 3)
-    seen.clear()
-    schedule = Schedule(comm=OneRank(), repetition=seen.append, repetitions=5, budget_s=1e-9)
-    schedule.run()
-    assert (seen, schedule.repetitions_done) == ([0], 1)
-
-
-def test_failure_keeps_what_was_measured():
-    rows: list[Row] = []
-
-    def repetition(number):
-        rows.append(row("pattern", "a", "", "write", "native", number))
-        if number == 1:
-            raise ValueError("end")
-
-    schedule = Schedule(comm=OneRank(), repetition=repetition, repetitions=5)
-    with pytest.raises(ValueError, match="end"):
-        schedule.run()
-    assert (schedule.repetitions_done, len(rows)) == (2, 2)
 
 
 def test_phases_stand_side_by_side_only_as_one_write_and_one_read():

@@ -410,7 +410,8 @@ def test_runs_are_interleaved_over_patterns_and_kernels(monkeypatch, tmp_path):
     runner = Runner(comm=OneRank(), folder=tmp_path, methods=[parse_method("auto"), parse_method("even")],
                     advance=shown.append)
     for number in range(2):
-        runner.repetition(cases, number)
+        for case in cases:
+            runner.repetition(case, number)
     assert [run[:2] for run in seen] == [
         ("contiguous", "auto"), ("contiguous", "even"), ("vpic", "auto"), ("vpic", "even"),
         ("contiguous", "even"), ("contiguous", "auto"), ("vpic", "even"), ("vpic", "auto"),

@@ -92,13 +92,13 @@ def test_seeds_has_every_kernel_in_every_interface():
 
 def test_quick_has_the_patterns_and_every_interface():
     options = parse("--suite", "quick")
-    assert options.patterns == tuple(PATTERNS)
+    assert set(options.patterns) == set(PATTERNS) - {"climate"}
     assert {way for request in options.kernels for way in request.interfaces} == {
-        "mpiio", "posix", "hdf5", "pnetcdf", "netcdf4"
+        "mpiio", "hdf5", "pnetcdf", "netcdf4"
     }
     names = [strategy.name for strategy in options.methods]
     assert names[:3] == ["native", "native_tuned", "auto"]
-    assert options.budget_s > 0
+    assert options.repetitions >= 3 and 0 < options.budget_s <= 90
 
 
 # ---- the command line and a suite ----

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from mpiio_ext.report.baseline import compare
 from mpiio_ext.report.load import load, load_all, rows_of
 from mpiio_ext.report.page import LIMIT_BYTES, render
 from mpiio_ext.report.reproduce import command
-from mpiio_ext.report.verdict import judge, sentences, tally
+from mpiio_ext.report.verdict import judge, kinds, sentences, tally, worth
 from mpiio_ext.report.words import bandwidth, done_by_extension, histogram_words, ratio, row_title
 from support import report_results as results
 from support.html_page import Page
@@ -154,7 +155,7 @@ def test_tables_hold_the_input(written):
         for method, cell in zip(methods[1:], cells[1:], strict=True):
             row = group[method]
             low, high = (f"{value:.2f}" for value in (row.ratio.low, row.ratio.high))
-            symbol = "▲" if float(low) > 1 else "≈" if float(high) >= 1 else "▼"
+            symbol = {"faster": "▲", "level": "≈", "slower": "▼"}[judge(row.ratio)]
             assert cell == f"{symbol} {ratio(row.ratio.median)} {low}–{high}"
 
     speeds = page.of_class("speed")
@@ -183,7 +184,7 @@ def test_footnotes_are_those_in_use(tmp_path):
     notes = html.split('<ul class="notes">')[1].split("</ul>")[0]
     assert [mark in notes for mark in ("<b>~", "<b>*", "<b>°", "<b>!")] == [False, True, True, True]
     (matrix,) = page.of_class("matrix")
-    assert matrix[2] == ["write*°", "▲ 1.50!"]
+    assert matrix[2] == ["write*°", "· 1.50!"]
     assert "passed every call on to the MPI library" in page.text
 
 
@@ -332,25 +333,29 @@ def test_tally_counts_what_it_says(cases):
             continue
         item = found[title]
         assert item.rows == len(chosen)
-        shown = [(shown_ratio(statistics.median(ratios)), shown_ratio(max(ratios))) for _, _, ratios in chosen]
-        assert item.reached == sum(median >= 1 for median, _ in shown)
-        assert item.within == sum(median < 1 <= high for median, high in shown)
-        assert item.slower == sum(high < 1 for _, high in shown)
-        assert item.reached + item.within + item.slower == item.rows
+        assert item.unjudged == sum(len(ratios) < 3 for _, _, ratios in chosen)
+        shown = [sorted(map(shown_ratio, (*ratios, statistics.median(ratios)))) for _, _, ratios in chosen
+                 if len(ratios) >= 3]
+        assert item.faster <= sum(ratios[0] > 1 for ratios in shown)
+        assert item.slower <= sum(ratios[-1] < 1 for ratios in shown)
+        assert item.faster + item.level + item.slower + item.unjudged == item.rows
         medians = [statistics.median(ratios) for _, noncontiguous, ratios in chosen if noncontiguous]
         assert item.noncontiguous == len(medians)
         assert item.noncontiguous_median == (statistics.median(medians) if medians else None)
         assert item.noncontiguous_at_goal == sum(shown_ratio(value) >= 1.3 for value in medians)
         assert item.worst.ratio.median == min(statistics.median(ratios) for _, _, ratios in chosen)
-        assert sentences(item)[0].startswith(f"{item.reached:,} of {item.rows:,} rows: median at least")
-        assert sentences(item)[1].endswith(f": {item.within:,} more.")
-        assert sentences(item)[2].endswith(f": {item.slower:,}.")
+        assert sentences(item)[0].startswith(f"{item.faster:,} of {item.rows:,} rows are faster than native beyond")
+        assert f", {item.slower:,} slower; of {item.level:,} the noise" in sentences(item)[0]
+        assert any("not judged" in line for line in sentences(item)) == (item.unjudged > 0)
         assert any(row_title(item.worst) in line for line in sentences(item))
 
 
-@pytest.mark.parametrize("figures, word", [([1.1, 2.0], "faster"), ([0.9, 1.1], "level"), ([1.0, 1.0], "level"),
-                                           ([0.5, 0.99], "slower"), ([0.5, 1.0], "level"),
-                                           ([1.004, 1.5], "level"), ([0.5, 0.996], "level"), ([0.5, 0.994], "slower")])
+@pytest.mark.parametrize("figures, word", [
+    ([9.0], "not judged"), ([0.1, 0.1], "not judged"), ([1.3, 1.4, 1.5], "faster"), ([1.05, 1.1, 1.9], "level"),
+    ([0.9, 1.1, 1.1], "level"), ([1.0, 1.0, 1.0], "level"), ([0.5, 0.52, 0.53], "slower"), ([0.5, 0.9, 0.99], "level"),
+    ([1.004, 1.5, 1.5], "level"), ([0.9, 0.9, 0.996], "level"), ([0.9, 0.9, 0.994], "slower"),
+    ([1.9, 2.0, 3.0], "faster"), ([1.9, 2.0, 3.9], "level"),
+])
 def test_judgment_against_native(figures, word):
     assert judge(Spread.of(figures)) == word
 
@@ -359,8 +364,42 @@ def test_more_repetitions_do_not_make_a_slow_row_count_as_fast():
     rows = measure([load_run(results.run("auto", repetition=k, ratio_to_native=value))
                     for k, value in enumerate([0.45, 0.28, 0.45, 0.4, 1.97])])
     (item,) = tally(rows)
-    assert (item.reached, item.within, item.slower) == (0, 1, 0)
+    assert (item.faster, item.level, item.slower) == (0, 1, 0)
     assert sentences(item)[0].startswith("0 of 1 rows")
+
+
+def row_of(variant: str, ratios: Sequence[float], **said: object) -> list[Row]:
+    return [load_run(results.run("auto", variant=variant, repetition=k, ratio_to_native=value, **said))
+            for k, value in enumerate(ratios)]
+
+
+def test_the_first_sentence_says_for_which_access_it_is_worth_it():
+    rows = [*row_of("a", [2.0, 2.1, 2.2], noncontiguous=True), *row_of("b", [3.0, 3.1, 3.2], noncontiguous=True),
+            *row_of("c", [0.9, 1.0, 1.1], noncontiguous=True), *row_of("d", [0.5, 0.5, 0.5], noncontiguous=False),
+            *row_of("e", [0.9, 1.0, 1.1], noncontiguous=False, operation="read"), *row_of("f", [7.0, 7.0])]
+    assert worth(kinds(measure(rows))) == (
+        "Worth it on this machine: yes, for noncontiguous writes (2.10×: 2 of 3 rows faster); not for contiguous "
+        "writes (0.50×: 0 of 1 rows faster, 1 slower), which it slows down; no clear answer for contiguous reads "
+        "(1.00×: 0 of 1 rows faster); measured too few times: writes. Times native’s speed, 3 repetitions of each row.")
+
+
+@pytest.mark.parametrize(("ratios", "said"), [
+    ([9.0, 9.0], "not known, for no row was measured 3 times."), ([0.5, 0.5, 0.5], "no; not for"),
+    ([0.9, 1.0, 1.1], "no difference seen; no clear answer for "),
+])
+def test_it_is_worth_nothing_where_nothing_is_faster(ratios, said):
+    assert worth(kinds(measure(row_of("a", ratios)))).startswith(f"Worth it on this machine: {said}")
+    assert worth(kinds(measure([load_run(results.run("native"))]))) == ""
+
+
+def test_the_page_begins_with_a_sentence_and_a_picture(tmp_path):
+    page, html = page_of(results.document([run for number in range(3) for run in (
+        results.run("native", repetition=number, ratio_to_native=1.0),
+        results.run("auto", repetition=number, ratio_to_native=2.0 + number / 10))]), folder=tmp_path)
+    assert page.problems == []
+    first, picture, numbers = (html.index(text) for text in ("Worth it on this machine: yes", 'class="strip"',
+                                                             '<section id="verdict"'))
+    assert first < picture < numbers
 
 
 @pytest.mark.parametrize("schema", [1, 2])

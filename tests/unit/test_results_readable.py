@@ -48,11 +48,12 @@ def test_ratios_and_table_are_the_same():
 @pytest.mark.parametrize(("text", "places"), [
     ("bandwidth_total_mb_per_s: float", ["mpiio_ext/common/results.py"]),
     ("class Spread", ["mpiio_ext/common/results.py"]),
-    ("start_new_session=True", ["mpiio_ext/bench/execution/last_words.py", "mpiio_ext/common/children.py"]),
+    ("start_new_session=True", ["mpiio_ext/bench/execution/last_words.py", "mpiio_ext/bench/interrupted.py",
+                                "mpiio_ext/common/children.py"]),
     ("from rich.progress", ["mpiio_ext/common/progress.py", "pioneer/cli_all.py"]),
 ])  # fmt: skip
 def test_one_place_has_the_schema_the_children_and_the_bar(text, places):
-    """A helper that outlives its process, and the steps of a pipeline beside each other, are other ideas."""
+    """Helpers that outlive their process, and the steps of a pipeline beside each other, are other ideas."""
     found = [path.relative_to(ROOT).as_posix()
              for folder in ("analytics", "delegates", "mpiio_ext", "partitioning", "pioneer")
              for path in sorted((ROOT / folder).rglob("*.py")) if text in path.read_text(encoding="utf-8")]

@@ -65,7 +65,7 @@ class Runner:
     common_hints : set for every method, weaker than the method's own
     native : what native methods may cost
     keep_files : leave every file behind
-    advance : called after each run with a description of it
+    advance : called after each run with a description of it, on the ranks that take part
     rows : of rank 0, in the order of the runs, also of what was measured before an error
     """
 
@@ -84,19 +84,16 @@ class Runner:
 
     # ---- order ----
 
-    def repetition(self, cases: list[Case], number: int) -> None:
-        """Run every case once under every method.
+    def repetition(self, case: Case, number: int) -> None:
+        """Run a case once under every method.
 
         Raises
         ------
         BenchError
             On every rank of `comm`.
         """
-        for case in cases:
-            self._casts.clear()
-            self._on_team(case, number)
-            for _ in case.methods(self.methods):
-                self.advance(case.label)
+        self._casts.clear()
+        self._on_team(case, number)
 
     def _on_team(self, case: Case, number: int) -> None:
         """Run the case on the ranks that take part; the others sleep until they are done."""
@@ -134,6 +131,7 @@ class Runner:
                 for row in rows
             ]
             self._order += 1
+            self.advance(f"{case.label}, {method.name}")
             if not self.keep_files:
                 self._remove(group, actual)
         if reference is not None and group.rank == 0:

@@ -101,7 +101,8 @@ class _Asked:
 @click.option("--sync", is_flag=True, show_default=False, help="Bring the data to stable storage inside the time.")
 @click.option("--verify/--no-verify", default=True, help="Compare every byte, outside the time.")
 @click.option("--report/--no-report", default=True, help="Draw the curves and make index.html.")
-@click.option("--progress/--no-progress", default=None, show_default="when there is a terminal", help="Show progress.")
+@click.option("--progress/--no-progress", default=None, show_default="a bar on a terminal, elsewhere lines",
+              help="Show progress: the row, of how many, and the time that is left.")
 def command(**values: Any) -> Options:
     """Measure access patterns with different numbers of I/O delegates, and write bandwidth curves for arbitration.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,6 +13,12 @@ from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.results import SCHEMA_VERSION, Absent, Row, measure, summary, tables
 
 
+@functools.cache
+def _text(row: Row) -> str:
+    """Return a row as JSON on one line; between measurements all but the newest rows are known."""
+    return json.dumps(asdict(row), ensure_ascii=False)
+
+
 def write_document(
     folder: Path,
     *,
@@ -20,19 +27,30 @@ def write_document(
     rows: Sequence[Row],
     absent: Sequence[Absent],
     failure: str | None,
+    final: bool = True,
 ) -> Path:
-    """Write results.json and return its path; what was there before stays until the new file is whole."""
+    """Write results.json and return its path; what was there before stays until the new file is whole.
+
+    Parameters
+    ----------
+    final : with ``summary``, and on the disk. Between measurements neither is waited for: the disk would have to take
+        what they have left in memory.
+    """
     document = {
         "schema_version": SCHEMA_VERSION,
         "environment": environment,
         "configuration": configuration,
         "failure": failure,
         "absent": [asdict(item) for item in absent],
-        "summary": [summary(row) for row in measure(rows)],
-        "runs": [asdict(row) for row in rows],
+        "summary": [summary(row) for row in measure(rows)] if final else [],
     }
+    if final:
+        text = json.dumps({**document, "runs": [asdict(row) for row in rows]}, indent=1, ensure_ascii=False)
+    else:
+        head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
+        text = f'{head},\n "runs": [{", ".join(map(_text, rows))}]\n}}'
     path = folder / "results.json"
-    write_whole(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_whole(path, text + "\n", durable=final)
     return path
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from mpiio_ext.bench import interfaces
 from mpiio_ext.common.results import Absent, Measured
+from mpiio_ext.report.verdict import judge, kinds, worth
 
 _DASH = "–"
 
@@ -37,7 +38,7 @@ def _ratio(row: Measured | None) -> Text:
     text = f"{row.ratio.median:.2f}"
     if row.bandwidth.count > 1 and row.key.strategy != "native":
         text += f" ({row.ratio.low:.2f}–{row.ratio.high:.2f})"
-    return Text(text, style="bold" if row.ratio.median >= 1.3 else "")
+    return Text(text, style="bold" if judge(row.ratio) == "faster" and row.ratio.median >= 1.3 else "")
 
 
 def _method(row: Measured) -> str:
@@ -128,6 +129,13 @@ def print_table(console: Console, summaries: Sequence[Measured]) -> None:
             )
     console.print(table)
     console.print("\n" + "\n".join(_notes(summaries)), highlight=False)
+
+
+def print_worth(console: Console, summaries: Sequence[Measured]) -> None:
+    """Print for which kinds of access it is worth it."""
+    sentence = worth(kinds(summaries))
+    if sentence:
+        console.print(f"\n{sentence}", highlight=False, style="bold", soft_wrap=True)
 
 
 def print_heading(console: Console, environment: dict[str, Any], notes: Sequence[str]) -> None:

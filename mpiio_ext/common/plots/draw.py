@@ -193,7 +193,7 @@ def _axis(axes: Axes, which: str, axis: Axis) -> None:
     elif axis.most or axis.whole:
         one.set_major_locator(MaxNLocator(nbins=axis.most or "auto", integer=axis.whole,
                                           steps=[1, 2, 5, 10] if axis.whole else [1, 2, 2.5, 5, 10]))
-    form = axis.form or (None if axis.scale == "linear" else "{:,g}".format)  # not a power, which is a formula
+    form = axis.form or (None if axis.scale == "linear" else "{:,.12g}".format)  # not a power, which is a formula
     if form is not None:
         one.set_major_formatter(FuncFormatter(lambda value, _: form(value)))
     if axis.ticks is not None:

@@ -1,0 +1,84 @@
+"""Which rows are repeated within a budget, and what is said meanwhile."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TypeVar
+
+import pytest
+
+from mpiio_ext.bench.execution.schedule import Schedule
+from mpiio_ext.common.progress import progress
+
+Value = TypeVar("Value")
+
+
+class Alone:
+    """A communicator of one rank."""
+
+    rank, size = 0, 1
+
+    def bcast(self, value: Value) -> Value:
+        return value
+
+
+@pytest.mark.parametrize(("costs", "budget", "runs"), [
+    ((1.0, 1.0, 1.0), 0.0, "abc abc abc abc"),  # no limit
+    ((1.0, 1.0, 1.0), 12.0, "abc abc abc abc"),
+    ((1.0, 1.0, 1.0), 10.0, "abc abc abc"),
+    ((1.0, 5.0, 1.0), 12.0, "abc ac ac"),  # the dear one is measured once, so that the others are often enough
+    ((1.0, 1.0, 5.0), 11.0, "abc ab ab"),
+    ((4.0, 4.0, 4.0), 13.0, "abc"), ((4.0, 4.0, 4.0), 1e-9, "abc"),
+])
+def test_fewer_rows_are_repeated_before_rows_are_repeated_less_often(monkeypatch, costs, budget, runs):
+    clock, seen = [0.0], [""] * 4
+    monkeypatch.setattr("mpiio_ext.bench.execution.schedule.time", SimpleNamespace(perf_counter=lambda: clock[0]))
+
+    def run_case(case: str, number: int) -> None:
+        seen[number] += case
+        clock[0] += costs["abc".index(case)]
+
+    told: list[str] = []
+    schedule = Schedule(comm=Alone(), cases="abc", run_case=run_case, repetitions=4, budget_s=budget,
+                        replanned=lambda cases: told.append("".join(cases)))
+    schedule.run()
+    assert " ".join(filter(None, seen)) == runs
+    assert schedule.repetitions_done == len(runs.split())
+    assert told == ([] if "abc abc" in runs else [runs.split()[1] if " " in runs else ""])
+
+
+def test_a_failure_ends_the_repetitions():
+    seen: list[int] = []
+
+    def run_case(case: str, number: int) -> None:
+        seen.append(number)
+        if number == 1:
+            raise ValueError("end")
+
+    schedule = Schedule(comm=Alone(), cases="a", run_case=run_case, repetitions=5)
+    with pytest.raises(ValueError, match="end"):
+        schedule.run()
+    assert (schedule.repetitions_done, seen) == (2, [0, 1])
+
+
+def test_progress_in_a_log_is_a_line_now_and_then(monkeypatch, capsys):
+    clock = [0.0]
+    monkeypatch.setattr("mpiio_ext.common.progress.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    with progress(40, shown=False, step="row", every_s=15.0, name="bench") as advance:
+        for number in range(20):
+            clock[0] += 2.0
+            advance(f"case {number}")
+        advance(by=0, of=30)
+    assert capsys.readouterr().err.splitlines() == [
+        "bench: row 8 of 40, about 64 s left: case 7", "bench: row 16 of 40, about 48 s left: case 15"]
+    with progress(1, shown=False) as advance:
+        clock[0] += 100.0
+        advance("nothing is said")
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_on_a_terminal_counts_rows(capsys):
+    with progress(7, shown=True, width=100, step="row") as advance:
+        advance("block3d, auto")
+    shown = capsys.readouterr().err
+    assert "row 1 of 7" in shown and "left" in shown and "block3d, auto" in shown
