@@ -451,7 +451,8 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
 
 #: What is only an effect of a cause, where that is sure and about the same files.
 EFFECTS: dict[str, tuple[str, ...]] = {
-    "read_modify_write": ("small_requests", "unaligned", "root_reads", "waiting_calls", "turns"),
+    "read_modify_write": ("small_requests", "unaligned", "root_reads", "waiting_calls", "turns", "stragglers",
+                          "slowed_down"),
     "syncs": ("small_requests", "small_files", "serialised", "slowed_down", "unaligned"),
     "turns": ("contention", "stragglers", "waiting_calls", "serialised", "unaligned"),
     "small_requests": ("waiting_calls", "slowed_down"),

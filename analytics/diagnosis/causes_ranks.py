@@ -323,7 +323,7 @@ def stragglers(case: Case) -> Finding | None:
             ),
             *case.evidence("time of the slowest rank in calls", float(time[row]), "s"),
             *case.evidence("bytes of the slowest rank", float(most[row]), "B"),
-            *case.evidence("bytes of the fastest rank", float(files["fastest_rank_bytes"][row]), "B"),
+            *case.evidence("bytes of the fastest rank", np.nan if traced else files["fastest_rank_bytes"][row], "B"),
             *case.evidence("bytes of an average rank", float(mean[row]), "B"),
         ],
         [say.imbalance(by_bytes)],
