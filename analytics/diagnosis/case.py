@@ -71,9 +71,11 @@ class Case:
             called = [row.called + syncing if row and sure else np.inf
                       for row, sure, syncing in zip(self.rows, self.complete, self.syncing, strict=True)]  # fmt: skip
             return "time in which any rank is in a call (DXT)", np.minimum(exclusive, called)
-        if seen is not None and seen.source == "HEATMAP" and self.swept > 0:
-            moving = seen.wall.get(self.write, 0.0)
-            if 0 < moving < 0.9 * self.swept - seen.resolution:
+        moving = seen.wall.get(self.write, 0.0) if seen is not None and seen.source == "HEATMAP" else 0.0
+        if seen is not None and moving > 0:
+            inside = np.maximum(ranks.time_in_calls(self.files, "both"), self.in_mpi)  # calls may move no bytes
+            moving = max(moving, float(np.nansum(np.minimum(inside, exclusive))))
+            if moving < 0.9 * self.swept - seen.resolution:
                 return "time in which bytes move (HEATMAP)", exclusive * moving / self.swept
         return "critical time", exclusive
 
