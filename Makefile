@@ -17,6 +17,8 @@ WHEEL_PYTHON ?= build/wheel/tools/bin/python
 
 BIN := $(CURDIR)/build/$(MPI)/venv/bin
 
+# Where this is set, every rank of every launch would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 export MPI
 export PATH := $(BIN):$(PATH)
 # Containers and small machines: root may launch, and more ranks than cores may run.

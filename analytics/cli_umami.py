@@ -58,11 +58,10 @@ def _write(found: Umami, output: Path, theme: str) -> None:
     if output.suffix.lower() != ".html":
         save_figure(output, show.chart(found, heading=True), theme)
         return
-    figure = show.chart(found)
     from mpiio_ext.analytics.cli_output import save
     from mpiio_ext.analytics.report.drawing import draw
 
-    save(output, show.page(found, draw(figure)))
+    save(output, show.page(found, draw(show.chart(found)), draw(show.chart(found, narrow=True))))
 
 
 @click.command("umami", context_settings=HELP)

@@ -108,7 +108,7 @@ _SINGLE = {
     "slow_target": _kind("held", "slow_file", "possible"),
 }
 _SINGLE |= {
-    "two_writers": dataclasses.replace(_kind("later", "few_writers", "large"), most=2),
+    "two_writers": dataclasses.replace(_kind("later", "few_writers", "large possible"), most=2),
     "last_rank_writes": _kind("later", "root_writes", "large"),
     "random_updates": _kind("later", "small_requests"),
     "column_reads": _kind("later", "small_requests", "mpiio"),
@@ -132,6 +132,8 @@ _SINGLE |= {
     "sync_once": _kind("last", "", "large"),
     "records_apart": _kind("last", "small_requests"),
     "one_writer_and_headers": _kind("last", "root_writes", "large"),
+    "atomic_writes": _kind("last", "waiting_calls", "mpiio possible"),
+    "ranks_in_turn": _kind("last", "turns", "large", ""),
 }
 _MIXED = (
     ("one_writer", "metadata_storm"),

@@ -71,9 +71,11 @@ class Case:
             called = [row.called + syncing if row and sure else np.inf
                       for row, sure, syncing in zip(self.rows, self.complete, self.syncing, strict=True)]  # fmt: skip
             return "time in which any rank is in a call (DXT)", np.minimum(exclusive, called)
-        if seen is not None and seen.source == "HEATMAP" and self.swept > 0:
-            moving = seen.wall.get(self.write, 0.0)
-            if 0 < moving < 0.9 * self.swept - seen.resolution:
+        moving = seen.wall.get(self.write, 0.0) if seen is not None and seen.source == "HEATMAP" else 0.0
+        if seen is not None and moving > 0:
+            inside = np.maximum(ranks.time_in_calls(self.files, "both"), self.in_mpi)  # calls may move no bytes
+            moving = max(moving, float(np.nansum(np.minimum(inside, exclusive))))
+            if moving < 0.9 * self.swept - seen.resolution:
                 return "time in which bytes move (HEATMAP)", exclusive * moving / self.swept
         return "critical time", exclusive
 
@@ -237,8 +239,8 @@ class Case:
 
     @property
     def minor(self) -> bool:
-        """Whether a rank spends less than a tenth of its time in data calls on those of the direction at hand."""
-        return float(np.nansum(ranks.time_in_calls(self.files))) < 0.1 * self.rank_time[1]
+        """Whether a rank spends less than an eighth of its time in data calls on those of the direction at hand."""
+        return float(np.nansum(ranks.time_in_calls(self.files))) < 0.13 * self.rank_time[1]
 
     @property
     def metadata(self) -> float:
@@ -259,7 +261,8 @@ class Case:
     @property
     def io_time(self) -> float:
         """Return the time that the job needs for I/O at least (s): the critical time, or a rank's metadata calls."""
-        return max(self.time, self.rank_time[0])
+        meta = self.rank_time[0]
+        return max(self.time, meta if not meta > 1.1 * self.run_time else 0.0)  # more is of threads, or of pipes
 
     @property
     def trivial(self) -> bool:
@@ -329,7 +332,7 @@ class Case:
         that it costs time is seen nevertheless, however fast the job is.
         """
         if confidence == "high" and whole is None and self.minor:
-            confidence, reason = "medium", f"{reason}; calls of the other direction take ten times as long"
+            confidence, reason = "medium", f"{reason}; calls of the other direction take far longer"
         base = self.time if whole is None else whole
         share = min(1.0, time / base) if base > 0 else 0.0
         if share < self.limits.reported or 2 * share * base < self.limits.trivial * np.nan_to_num(self.run_time):

@@ -16,7 +16,14 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
-from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers, syncs
+from mpiio_ext.analytics.diagnosis.causes_ranks import (
+    few_aggregators,
+    few_writers,
+    metadata,
+    root_writes,
+    stragglers,
+    syncs,
+)
 from mpiio_ext.analytics.diagnosis.causes_storage import storage_fault
 from mpiio_ext.analytics.diagnosis.causes_time import (
     load_by_others,
@@ -425,6 +432,7 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     small_requests,
     contention,
     root_writes,
+    few_writers,
     few_aggregators,
     many_aggregators,
     many_osts,
@@ -443,7 +451,8 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
 
 #: What is only an effect of a cause, where that is sure and about the same files.
 EFFECTS: dict[str, tuple[str, ...]] = {
-    "read_modify_write": ("small_requests", "unaligned", "root_reads", "waiting_calls", "turns"),
+    "read_modify_write": ("small_requests", "unaligned", "root_reads", "waiting_calls", "turns", "stragglers",
+                          "slowed_down"),
     "syncs": ("small_requests", "small_files", "serialised", "slowed_down", "unaligned"),
     "turns": ("contention", "stragglers", "waiting_calls", "serialised", "unaligned"),
     "small_requests": ("waiting_calls", "slowed_down"),

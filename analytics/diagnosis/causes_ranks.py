@@ -56,10 +56,13 @@ def root_writes(case: Case) -> Finding | None:
     if not case.processes > 1 or not share >= enough or not chosen.any() or total < limits.one_rank_bytes:
         return None
     busy, verb = _busy(case, chosen) >= limits.busy_rank, f"{files.direction}s"
-    sure = share >= limits.one_rank and busy
+    most = share >= limits.one_rank
+    if not most and few_writers(case) is not None:
+        return None
+    sure, part = most and busy, "most" if most else said(case.value(share), "share")
     return case.finding(
         "root_writes" if files.direction == "write" else "root_reads",
-        f"{'Rank 0' if by_root else 'One rank'} {verb} most of the data.",
+        f"{'Rank 0' if by_root else 'One rank'} {verb} {part} of the data.",
         float(case.in_calls[chosen].sum()),
         "high" if sure else "medium",
         "bytes of each rank are in the log" + ("" if sure else "; the rank is in calls for a small part of the time"
@@ -76,6 +79,34 @@ def root_writes(case: Case) -> Finding | None:
         at_most=True,
         costs=sure,
     )  # fmt: skip
+
+
+def few_writers(case: Case) -> Finding | None:
+    """At most half of the processes move all data, without collective calls; HEATMAP has the bytes of each."""
+    files, limits, ranks = case.files, case.limits, case.processes
+    moved = None if case.activity is None else case.activity.heat.get(case.write)
+    if moved is None or not moved.sum() >= limits.aggregated_bytes:
+        return None
+    count = float((moved > 0.02 * moved.max()).sum())
+    chosen = files.critical & (files["{bytes}"] > 0)
+    if not 2 <= count <= ranks / 2 or (_collective(case) & chosen).any() or _busy(case, chosen) < limits.busy_rank:
+        return None
+    verb = "write" if case.write else "read"
+    return case.finding(
+        "few_writers" if case.write else "few_readers",
+        f"{said(case.value(count), 'count')} of {said(case.value(ranks), 'count')} processes {verb} all of the data.",
+        float(case.in_calls[chosen].sum()),
+        "medium",
+        "HEATMAP has the bytes of each rank; that the others wait meanwhile is not in the log",
+        [
+            *case.evidence("processes that move data", count, "count"),
+            *case.evidence("processes", ranks, "count"),
+            *case.evidence("time of the slowest of them in calls, of the critical time", _busy(case, chosen), "share"),
+        ],
+        [say.parallel_root()],
+        chosen,
+        at_most=True,
+    )
 
 
 def few_aggregators(case: Case) -> Finding | None:
@@ -292,7 +323,7 @@ def stragglers(case: Case) -> Finding | None:
             ),
             *case.evidence("time of the slowest rank in calls", float(time[row]), "s"),
             *case.evidence("bytes of the slowest rank", float(most[row]), "B"),
-            *case.evidence("bytes of the fastest rank", float(files["fastest_rank_bytes"][row]), "B"),
+            *case.evidence("bytes of the fastest rank", np.nan if traced else files["fastest_rank_bytes"][row], "B"),
             *case.evidence("bytes of an average rank", float(mean[row]), "B"),
         ],
         [say.imbalance(by_bytes)],

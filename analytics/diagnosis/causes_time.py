@@ -33,6 +33,7 @@ def turns(case: Case) -> Finding | None:
     """Many ranks access a file, one at a time."""
     limits = case.limits
     alone = ~((case.per_file["no_collective"] <= 0.5) & (case.files["{collective}"] > 0))  # else data are exchanged
+    alone &= ~(case.in_mpi >= case.limits.waits * case.in_calls)  # else calls overlap, and wait for locks
     for place, row in case.traced(case.files.critical & alone):
         span = float(row.last.max() - row.first.min())
         enough = case.movers[place] >= limits.taking_turns and row.requests.sum() >= 8 * len(row.ranks)

@@ -121,7 +121,7 @@ class Limits:
     aggregators_per_ost: float = 4.0
     taking_turns: float = 3.0
     in_turn: float = 1.2
-    waits: float = 2.0
+    waits: float = 1.5
     own_share: float = 0.5
     synced: float = 0.2
     many_syncs: float = 10.0

@@ -26,14 +26,14 @@ _DAY = 86400.0
 _MARKED = 120
 
 
-def _date_axis(times: Sequence[float], *, shown: bool = True) -> Axis:
-    """Return an axis of seconds with marks at starts of months, or of days where it is short."""
+def _date_axis(times: Sequence[float], *, shown: bool = True, most: int = 7) -> Axis:
+    """Return an axis of seconds with some `most` marks at starts of months, or of days where it is short."""
     zone = datetime.timezone.utc
     first, last = (datetime.datetime.fromtimestamp(end, zone) for end in (min(times), max(times)))
     days = (last - first).total_seconds() / _DAY
     marks: list[tuple[float, str]] = []
     if days > 62:
-        step = max(1, round(days / 30.4 / 7))
+        step = max(1, round(days / 30.4 / most))
         at = datetime.datetime(first.year, first.month, 1, tzinfo=zone)
         while at <= last:
             if at >= first:
@@ -42,7 +42,7 @@ def _date_axis(times: Sequence[float], *, shown: bool = True) -> Axis:
             ahead = at.month - 1 + step
             at = at.replace(year=at.year + ahead // 12, month=ahead % 12 + 1)
     else:
-        step = max(1, round(days / 7))
+        step = max(1, round(days / most))
         at = datetime.datetime(first.year, first.month, first.day, tzinfo=zone)
         while at <= last + datetime.timedelta(days=1):
             if at >= first:
@@ -145,25 +145,33 @@ def _umami_box(row: Mapping[str, Any]) -> list[Mark]:
                       for text, below, size in ((row["words"], 4, 9.5), (row["verdict"], -9, 8)))]  # fmt: skip
 
 
+#: Width of a phone less the margins of a page, in points of 96 to the inch.
+_NARROW = 336 * 0.75
+
+
 def _umami(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row per metric: time line, box (4:1), value; the name on the left."""
-    rows = data["rows"]
+    """Return a row per metric: time line, box (4:1), value; the name on the left, or above where it is narrow."""
+    rows, narrow = data["rows"], bool(data.get("narrow"))
     each = 64.0 if len(rows) > 3 else 92.0
-    gap, above, below = 9.0, 16.0 + 20.0 * bool(data.get("heading")), 24.0
+    gap, above, below = 24.0 if narrow else 9.0, 16.0 + 20.0 * bool(data.get("heading")), 24.0
     panels = []
     for number, row in enumerate(rows):
         low, high = limits = _limits(row)
         label = Text(x=0, y=0.5, text=row["label"], inside="axes", shift=(-132, 0), size=8.5, colour="ink", bold=True,
                      align=("left", "center"))  # fmt: skip
         few = 3 if each < 80 else 5
-        line = Panel(marks=[*_umami_line(data, row, limits), label],
-                     x=_date_axis(data["times"], shown=number == len(rows) - 1),
+        line = Panel(marks=_umami_line(data, row, limits) + ([] if narrow else [label]),
+                     title=row["label"] if narrow else "",
+                     x=_date_axis(data["times"], shown=number == len(rows) - 1, most=2 if narrow else 7),
                      y=Axis(low=low, high=high, most=few, grid=True,
                             form=partial(number_words, quantity=row["quantity"])))  # fmt: skip
         box = Panel(marks=_umami_box(row), x=Axis(low=0, high=1, ticks=()),
                     y=Axis(low=low, high=high, most=few, grid=True, form=lambda _: ""))  # fmt: skip
         panels.append([line, box])
-    return {"panels": panels, "widths": (4, 1), "gaps": (8, gap), "margins": (142, 92, above, below),
+    shape: dict[str, Any] = {"widths": (4, 1), "margins": (142, 92, above, below)}
+    if narrow:
+        shape = {"widths": (5, 2), "margins": (40, 86, above, below), "width": _NARROW / 72}
+    return {"panels": panels, **shape, "gaps": (8, gap),
             "height": (above + below + len(rows) * (each + gap) - gap) / 72,
             "heading": data.get("heading", "")}  # fmt: skip
 

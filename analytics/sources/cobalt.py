@@ -96,9 +96,11 @@ _COUNTS = {"node_count": 2**31, "cores": 2**31, "nodes_requested": 2**62, "progr
 
 def _said(values: Mapping[str, str], column: str) -> str | None:
     """Return the first value of a column that says something; None where none does."""
-    found = (values.get(name, "").strip() for name in _NAMES[column])
-    nothing = _NOTHING if column == "exit_code" else _NOTHING | _NEGATIVE
-    return next((text for text in found if text.lower() not in nothing), None)
+    for name in _NAMES[column]:
+        text = values.get(name, "").strip()
+        if text and text.lower() not in _NOTHING and (text not in _NEGATIVE or column == "exit_code"):
+            return text
+    return None
 
 
 def _time(text: str, zone: Zone) -> float:

@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.sources.base import Converted, File, Head, Outcome, Parsed, Source, taken
+from mpiio_ext.analytics.sources.darshandaos import with_daos
 from mpiio_ext.analytics.tables.arrays import Flags, Whole
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, Table
 from mpiio_ext.common.extras import darshan_library
@@ -300,7 +301,7 @@ def read_logs(logs: Sequence[str], root: str) -> Converted:
     finally:
         lib.mpiio_ext_darshan_free(opened[0])
     tables = {"darshan_job": jobs, "darshan_file": files, "summary": summaries}
-    return Converted({name: pa.concat_tables(parts) for name, parts in tables.items()}, outcomes)
+    return with_daos(Converted({name: pa.concat_tables(parts) for name, parts in tables.items()}, outcomes), root)
 
 
 def convert(logs: Sequence[str], root: str) -> Converted:

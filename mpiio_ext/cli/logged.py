@@ -17,6 +17,7 @@ later. A log of ranks that were killed says what lacks. Nothing of this is done,
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import importlib.util
 import os
@@ -24,6 +25,7 @@ import resource
 import secrets
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -101,7 +103,7 @@ class Log:
                 raise
             raise SystemExit(2) from None
         if self.writes:
-            for left in self.folder.iterdir():
+            for left in self.folder.glob("*.mpioxtrace"):
                 if left.stat().st_mtime < time.time() - _LEFTOVER_S:
                     left.unlink()
 
@@ -111,10 +113,15 @@ class Log:
 
 
 def _make(folder: Path) -> None:
+    """Make the folder unless another rank has: its name can be guessed, so it must be no link, and ours."""
     try:
-        folder.mkdir(exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        status = folder.lstat()
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be made: {error.strerror}", str(folder)) from error
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise FileSystemError(errno.EEXIST, "is in the way of the traces: it is no folder of yours", str(folder))
 
 
 def _accompany(launch: Launch, log: Log) -> NoReturn:

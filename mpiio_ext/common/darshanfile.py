@@ -39,7 +39,7 @@ _DXT_HEAD, _HEAT_HEAD = "Qqq64sqq", "Qqdqqq"
 #: Modules whose records are counters, then times, then other bytes: numbers of each, by version.
 _COUNTERS = {
     "POSIX": {3: (64, 17, 0), 4: (69, 17, 0)}, "MPI-IO": {2: (51, 15, 0), 3: (51, 17, 0)},
-    "DFS": {1: (52, 15, 32)}, "DAOS": {1: (64, 15, 48), 2: (64, 15, 48)},
+    "DFS": {1: (52, 15, 32), 2: (52, 15, 32)}, "DAOS": {1: (64, 15, 48), 2: (64, 15, 48)},
 }  # fmt: skip
 _MOST = 1 << 40
 

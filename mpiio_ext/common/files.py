@@ -126,7 +126,7 @@ def check_target(path: Path, inputs: Iterable[Path] = ()) -> None:
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be written: {error.strerror}", str(path)) from error
     if path.is_dir():
-        wrong = errno.EISDIR, f"is a folder; name a file, for example -o {path / 'report.html'}"
+        wrong = errno.EISDIR, f"is a folder; name a file in it, for example {path / 'report.html'}"
     elif path.exists() and not path.is_file():
         wrong = errno.EINVAL, "is not a regular file, so nothing can be put in its place"
     elif not path.parent.is_dir():

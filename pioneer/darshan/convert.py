@@ -157,7 +157,7 @@ def _looked_at_only(run: _Run) -> set[str]:
     return {name for name in looked - opened if not Path(name).is_file()}
 
 
-def _modules(run: _Run, layouts: Sequence[Layout], processes: int) -> tuple[dict[str, bytes], dict[int, str], int]:
+def _modules(run: _Run, layouts: Sequence[Layout], everyone: int) -> tuple[dict[str, bytes], dict[int, str], int]:
     """Return the records of every module, the names of files by number, and how many records there are."""
     regions: dict[str, bytes] = {}
     names: dict[int, str] = {}
@@ -167,7 +167,7 @@ def _modules(run: _Run, layouts: Sequence[Layout], processes: int) -> tuple[dict
     heats = []
     for layout in layouts:
         ranks: dict[int, Records] = {rank: one.modules[layout.module].records for rank, one in run.ranks.items()}
-        regions[layout.module], found = packed(layout, ranks, processes, left_out)
+        regions[layout.module], found = packed(layout, ranks, everyone, left_out)
         names |= found
         total += len(regions[layout.module]) // record_type(layout).itemsize
         trace = f"DXT_{_HEATS[layout.module]}"
@@ -212,7 +212,7 @@ def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "")
     processes = max(1, *(head.ranks for head in heads))
     if lost := processes - len(run.ranks):
         run.lacks.append(f"{lost} of {processes} ranks have no trace")
-    regions, names, total = _modules(run, layouts, processes)
+    regions, names, total = _modules(run, layouts, processes if heads[0].rank >= 0 else 0)
     job = Job(
         start_ns=run.start_ns, end_ns=max(run.end_ns, run.start_ns), processes=processes,
         identity=_identity(heads[0].pid), exe=heads[0].command, mounts=_mounts(),

@@ -3,7 +3,7 @@
 Problem. A file that 10,000 ranks use would have 10,000 records. Algorithm: where every rank has a record of a file,
 sums, extremes and the most frequent values of all go into one record of rank -1, with the fastest and the slowest rank
 (time of reads, writes and metadata) and the variances. Guarantee: a record is in exactly one of the results; variances
-are those of a population; of one process nothing is reduced.
+are those of a population; without MPI nothing is reduced.
 """
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ def _reduced(layout: Layout, members: list[_Member], row: npt.NDArray[np.void]) 
 
 
 def packed(
-    layout: Layout, ranks: Mapping[int, Records], processes: int, left_out: set[str]
+    layout: Layout, ranks: Mapping[int, Records], everyone: int, left_out: set[str]
 ) -> tuple[bytes, dict[int, str]]:
     """Return the records of a module as they lie in a log, and the names of their files by number.
 
     Parameters
     ----------
     ranks : records of each rank.
-    processes : of the job.
+    everyone : processes of the job; 0 without MPI.
     left_out : names that get no record.
     """
     members: dict[str, list[_Member]] = {}
@@ -111,7 +111,7 @@ def packed(
         for name, place in records.names.items():
             if name not in left_out:
                 members.setdefault(name, []).append((rank, records, place))
-    shared = {name for name, some in members.items() if len(some) == processes > 1}
+    shared = {name for name, some in members.items() if len(some) == everyone}
     rows = np.zeros(sum(1 if name in shared else len(some) for name, some in members.items()), record_type(layout))
     names, at = {}, 0
     for name, some in members.items():

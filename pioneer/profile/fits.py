@@ -30,7 +30,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy import special
 
 from mpiio_ext.common.documents import CLOSED
 
@@ -45,6 +44,13 @@ _STEPS = 60
 _Reals = NDArray[np.float64]
 _Name = Literal["exponential", "uniform", "pareto", "lognormal", "gamma", "weibull"]
 _Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def _special() -> Any:
+    """Return SciPy's special functions; ranks that carry a path out need none, and start without them."""
+    from scipy import special
+
+    return special
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +137,7 @@ def _fit_gamma(values: _Reals) -> tuple[float, ...] | None:
     begin = (3 - apart + np.sqrt((apart - 3) ** 2 + 24 * apart)) / (12 * apart)
 
     def step(shape: float) -> float:
-        return float((np.log(shape) - special.digamma(shape) - apart) / (1 / shape - special.polygamma(1, shape)))
+        return float((np.log(shape) - _special().digamma(shape) - apart) / (1 / shape - _special().polygamma(1, shape)))
 
     shape = _newton(float(begin), step)
     return None if shape is None else (shape, mean / shape)
@@ -179,10 +185,10 @@ FAMILIES: Mapping[_Name, Family] = {
         ("shape", "scale"), _fit_pareto, lambda p, x: -np.expm1(-p[0] * np.log(np.maximum(x, p[1]) / p[1])),
         lambda p, n, r: p[1] * (1 + r.pareto(p[0], n))),
     "lognormal": Family(
-        ("shape", "scale"), _fit_lognormal, lambda p, x: special.ndtr(np.log(x / p[1]) / p[0]),
+        ("shape", "scale"), _fit_lognormal, lambda p, x: _special().ndtr(np.log(x / p[1]) / p[0]),
         lambda p, n, r: p[1] * np.exp(r.normal(0, p[0], n))),
     "gamma": Family(
-        ("shape", "scale"), _fit_gamma, lambda p, x: special.gammainc(p[0], x / p[1]),
+        ("shape", "scale"), _fit_gamma, lambda p, x: _special().gammainc(p[0], x / p[1]),
         lambda p, n, r: r.gamma(p[0], p[1], n)),
     "weibull": Family(
         ("shape", "scale"), _fit_weibull, lambda p, x: -np.expm1(-((x / p[1]) ** p[0])),
@@ -203,7 +209,7 @@ def _distance(family: Family, parameters: tuple[float, ...], ordered: _Reals) ->
 def _known_parameters_p(distance: float, count: int) -> float:
     """Return the p-value of the test with known parameters (M. A. Stephens, "EDF Statistics", JASA 69, 1974)."""
     root = np.sqrt(count)
-    return float(special.kolmogorov(distance * (root + 0.12 + 0.11 / root)))
+    return float(_special().kolmogorov(distance * (root + 0.12 + 0.11 / root)))
 
 
 def _p_value(

@@ -372,7 +372,10 @@ def test_the_command_writes_figures_and_a_page(stored: Path, suffix: str) -> Non
     if suffix == "html":
         page = Page(target.read_text())
         assert not page.problems
-        assert page.elements["svg"] == 1 and "Weather during the job" in page.text
+        assert page.elements["svg"] == 2 and "Weather during the job" in page.text
+        wide, narrow = target.read_text().split('<div class="drawing narrow">')
+        assert '<div class="drawing wide">' in wide
+        assert re.search(r'<svg[^>]* width="252(\.0)?pt"', narrow), "as wide as a phone: 336 pixels"
         assert "@media screen and (prefers-color-scheme: dark)" in page.raw
 
 

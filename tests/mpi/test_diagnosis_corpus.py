@@ -40,6 +40,8 @@ def arguments(tmp_path: pathlib.Path) -> argparse.Namespace:
         ("read_modify_write", "plain"),
         ("large_independent", "slow"),
         ("little_io", "plain"),
+        ("atomic_writes", "dxt"),
+        ("ranks_in_turn", "dxt"),
         ("metadata_storm:0.75+one_writer:0.25", "plain"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from click.testing import CliRunner
 
 from mpiio_ext import hints, launchers
 from mpiio_ext.cli import OLD, main
+from mpiio_ext.cli.logged import Log
+from mpiio_ext.errors import FileSystemError
 from mpiio_ext.launchers import launcher_family, plan
 
 LIBRARY = "/lib/libmpiio_ext.so"
@@ -237,6 +240,24 @@ def test_only_a_log_brings_the_tracer(tmp_path: pathlib.Path) -> None:
     assert [name for name, _, _ in more] == ["LD_PRELOAD", "MPIOX_TRACE_DIR"]
     assert more[0][2].split(":")[0].endswith("/libmpiio_ext_trace.so")
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_link_in_the_place_of_the_traces_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names in a folder of many users can be guessed: nothing that a link leads to is touched."""
+    monkeypatch.setenv("PMIX_RANK", "0")
+    log = Log.at(tmp_path / "log", dxt=False)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "old.mpioxtrace").touch()
+    os.utime(kept / "old.mpioxtrace", (0, 0))
+    log.folder.symlink_to(kept)
+    with pytest.raises(FileSystemError, match="no folder of yours"):
+        log.prepare()
+    log.folder.unlink()
+    kept.rename(log.folder)
+    (log.folder / "new.mpioxtrace").touch()
+    log.prepare()
+    assert [path.name for path in log.folder.iterdir()] == ["new.mpioxtrace"]  # not what a killed run has left
 
 
 def test_every_access_is_part_of_a_log() -> None:

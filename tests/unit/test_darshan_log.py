@@ -208,21 +208,24 @@ def test_a_file_of_all_ranks_is_one_record(made: Any, ranks: int) -> None:
     path, told = made(*traces)
     assert told == Written(processes=ranks, records=2, lacks=[])
     found = read_records(path)
-    shared = found["POSIX", "/data/shared", -1 if ranks > 1 else 0]
+    shared = found["POSIX", "/data/shared", -1]
     assert shared["POSIX_OPENS"] == shared["POSIX_WRITES"] == ranks
     assert shared["POSIX_BYTES_WRITTEN"] == 1000 * ranks * (ranks + 1) / 2
     assert shared["POSIX_MAX_BYTE_WRITTEN"] == far + 1000 * ranks - 1
     assert shared["POSIX_MODE"] == 0o644
     assert shared["POSIX_F_OPEN_START_TIMESTAMP"] == pytest.approx(0.001)
     assert shared["POSIX_F_CLOSE_END_TIMESTAMP"] == pytest.approx(0.006 + (ranks - 1) / 1000)
-    assert found["POSIX", "/data/alone", 0]["POSIX_BYTES_WRITTEN"] == 4096
-    if ranks > 1:
-        moved = [1000 * (rank + 1) for rank in range(ranks)]
-        assert shared["POSIX_F_VARIANCE_RANK_BYTES"] == pytest.approx(np.var(moved))
-        assert shared["POSIX_FASTEST_RANK_BYTES"] == moved[int(shared["POSIX_FASTEST_RANK"])]
-        assert shared["POSIX_F_SLOWEST_RANK_TIME"] == pytest.approx(0.003)
-    else:
-        assert shared["POSIX_F_SLOWEST_RANK_TIME"] == 0  # as Darshan, which reduces nothing of one process
+    assert found["POSIX", "/data/alone", 0 if ranks > 1 else -1]["POSIX_BYTES_WRITTEN"] == 4096
+    moved = [1000 * (rank + 1) for rank in range(ranks)]
+    assert shared["POSIX_F_VARIANCE_RANK_BYTES"] == pytest.approx(np.var(moved))
+    assert shared["POSIX_FASTEST_RANK_BYTES"] == moved[int(shared["POSIX_FASTEST_RANK"])]
+    assert shared["POSIX_F_SLOWEST_RANK_TIME"] == pytest.approx(0.003)
+
+
+def test_without_mpi_nothing_is_reduced(made: Any) -> None:
+    path, _ = made(written("/data/f", 0)[1:-1], mpi=False)
+    record = read_records(path)["POSIX", "/data/f", 0]
+    assert (record["POSIX_BYTES_WRITTEN"], record["POSIX_F_SLOWEST_RANK_TIME"]) == (4096, 0)
 
 
 def test_what_the_log_says_of_the_job(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +254,7 @@ def test_other_readers_take_it(made: Any, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("name", ["/data/größe-例", f"/data/{'n' * 255}", "/data/with blank\tand = sign"])
 def test_names(made: Any, name: str) -> None:
     path, _ = made(written(name, 0))
-    assert read_records(path)["POSIX", name, 0]["POSIX_BYTES_WRITTEN"] == 4096
+    assert read_records(path)["POSIX", name, -1]["POSIX_BYTES_WRITTEN"] == 4096
 
 
 def test_more_than_a_thousand_files(made: Any) -> None:
@@ -320,11 +323,11 @@ def test_a_rename_and_looks_at_a_regular_file(made: Any, tmp_path: pathlib.Path)
     renames = row("rename", "/data/a", 9, extra={"file2": "/data//b"})
     path, _ = made([*written("/data/a", 0)[:-1], renames, row("stat", str(plain), 9)])
     found = read_records(path)
-    assert found["POSIX", "/data/a", 0]["POSIX_RENAME_SOURCES"] == 1
-    renamed = found["POSIX", "/data/b", 0]
+    assert found["POSIX", "/data/a", -1]["POSIX_RENAME_SOURCES"] == 1
+    renamed = found["POSIX", "/data/b", -1]
     assert renamed["POSIX_RENAME_TARGETS"] == 1
     assert int(renamed["POSIX_RENAMED_FROM"]) % (1 << 64) == record_id("/data/a")
-    assert found["POSIX", str(plain), 0]["POSIX_STATS"] == 1
+    assert found["POSIX", str(plain), -1]["POSIX_STATS"] == 1
 
 
 def test_what_lacks_is_marked(made: Any) -> None:

@@ -36,13 +36,22 @@ def _plain(values: Numbers, factor: float) -> list[float | None]:
     return [None if value != value else value * factor for value in values.tolist()]
 
 
-def chart(found: Umami, *, heading: bool = False) -> Chart:
-    """Return the figure: a time line beside a box for each metric; with a heading where nothing else says which job."""
+def chart(found: Umami, *, heading: bool = False, narrow: bool = False) -> Chart:
+    """Return the figure: a time line beside a box for each metric.
+
+    Parameters
+    ----------
+    found : Umami
+    heading : bool
+        With a heading, where nothing else says which job it is.
+    narrow : bool
+        As wide as a phone, names above their lines.
+    """
     rows = []
     for row in found.metrics:
         factor, box = row.metric.factor, row.box
         rows.append({
-            "label": _wrapped(row.metric.label), "values": _plain(row.values, factor),
+            "label": row.metric.label if narrow else _wrapped(row.metric.label), "values": _plain(row.values, factor),
             "value": None if row.value is None else row.value * factor,
             "box": box and [factor * value for value in box.numbers],
             "quarter": None if row.quarter is None else row.quarter - 1,
@@ -50,9 +59,9 @@ def chart(found: Umami, *, heading: bool = False) -> Chart:
             "verdict": row.verdict or ("not known" if box else "no history"), "quantity": row.metric.unit,
         })  # fmt: skip
     title = f"UMAMI of job {found.job}: {name_of(found.motif, found.system, found.scale)}"
-    return Chart(kind="umami", name="umami", title=title,
+    return Chart(kind="umami", name="umami-narrow" if narrow else "umami", title=title,
                  data={"rows": rows, "times": found.times.tolist(), "place": found.place,
-                       "apart": longest_interval(found.times),
+                       "apart": longest_interval(found.times), "narrow": narrow,
                        "heading": f"Job {found.job}: {found.about}" if heading else ""})  # fmt: skip
 
 
@@ -110,13 +119,13 @@ def _unused(found: Umami) -> list[str]:
     return [*lines, *(f"{line}." for line in left_out(found.left_out))]
 
 
-def page(found: Umami, drawing: str) -> str:
-    """Return one page: the UMAMI, and the weather as a table; it fetches nothing."""
+def page(found: Umami, drawing: str, narrow: str) -> str:
+    """Return one page: the UMAMI, also narrow, and the weather as a table; it fetches nothing."""
     grid = Grid(columns=_COLUMNS, numbers=(False, True, False, True, True, True), rows=_table(found))
     missing = ([f"Without a value in the history: {', '.join(found.absent)}."] if found.absent else [])
     sections = [
         Section(anchor="umami", title="UMAMI", sentences=[found.summary, *_unused(found), *missing],
-                figures=[Figure(title=found.about, drawing=drawing, caption=_CAPTION)]),
+                figures=[Figure(title=found.about, drawing=drawing, narrow=narrow, caption=_CAPTION)]),
         Section(anchor="weather", title="Weather during the job", grids=[grid],
                 sentences=["Each metric while this job ran, beside all other jobs of the history."]),
     ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -161,8 +162,10 @@ def on_nodes(peers: Sequence[Peer], ranks: int, nodes: int) -> list[Peer]:
 
 def describe_environment(installations: Sequence[Installation], folder: Path, **configuration: Any) -> dict[str, Any]:
     """Return where the numbers come from, JSON-compatible; `configuration` is added as it is."""
-    mpi = {installation.family: installation.version for installation in installations}
-    return {**here(folder), "host": platform.node(), "mpi": mpi, **configuration}
+    return {
+        **here(folder), "host": platform.node(), "cpus": len(os.sched_getaffinity(0)),
+        "mpi": {installation.family: installation.version for installation in installations}, **configuration,
+    }  # fmt: skip
 
 
 def console_of_results() -> Console:

@@ -33,6 +33,7 @@ class Figure:
     ----------
     title, caption : str
     drawing : an SVG of :mod:`mpiio_ext.common.plots`.
+    narrow : the same for a phone, as wide as that; "": the drawing scrolls there.
     image : the SVG was read from a file: it is shown as an image, so that its styles and scripts do not reach the page.
     """
 
@@ -40,6 +41,7 @@ class Figure:
     drawing: str
     caption: str = ""
     image: bool = False
+    narrow: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
