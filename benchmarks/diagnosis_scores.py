@@ -23,7 +23,7 @@ from mpiio_ext.analytics.sources.darshan import convert
 def truth(row: dict[str, Any]) -> Kind:
     """Return what the program of a log does with so many ranks."""
     kind = KINDS[row["kind"]]
-    return kind if row["ranks"] > kind.most else dataclasses.replace(kind, causes={}, instead=())
+    return kind if row["ranks"] > kind.most else dataclasses.replace(kind, causes={}, instead=(), possible=False)
 
 
 def judged(row: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:

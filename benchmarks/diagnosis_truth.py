@@ -108,7 +108,7 @@ _SINGLE = {
     "slow_target": _kind("held", "slow_file", "possible"),
 }
 _SINGLE |= {
-    "two_writers": dataclasses.replace(_kind("later", "few_writers", "large"), most=2),
+    "two_writers": dataclasses.replace(_kind("later", "few_writers", "large possible"), most=2),
     "last_rank_writes": _kind("later", "root_writes", "large"),
     "random_updates": _kind("later", "small_requests"),
     "column_reads": _kind("later", "small_requests", "mpiio"),

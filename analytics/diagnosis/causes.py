@@ -16,7 +16,14 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
-from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers, syncs
+from mpiio_ext.analytics.diagnosis.causes_ranks import (
+    few_aggregators,
+    few_writers,
+    metadata,
+    root_writes,
+    stragglers,
+    syncs,
+)
 from mpiio_ext.analytics.diagnosis.causes_storage import storage_fault
 from mpiio_ext.analytics.diagnosis.causes_time import (
     load_by_others,
@@ -425,6 +432,7 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     small_requests,
     contention,
     root_writes,
+    few_writers,
     few_aggregators,
     many_aggregators,
     many_osts,

@@ -57,6 +57,8 @@ def root_writes(case: Case) -> Finding | None:
         return None
     busy, verb = _busy(case, chosen) >= limits.busy_rank, f"{files.direction}s"
     most = share >= limits.one_rank
+    if not most and few_writers(case) is not None:
+        return None
     sure, part = most and busy, "most" if most else said(case.value(share), "share")
     return case.finding(
         "root_writes" if files.direction == "write" else "root_reads",
@@ -77,6 +79,34 @@ def root_writes(case: Case) -> Finding | None:
         at_most=True,
         costs=sure,
     )  # fmt: skip
+
+
+def few_writers(case: Case) -> Finding | None:
+    """At most half of the processes move all data, without collective calls; HEATMAP has the bytes of each."""
+    files, limits, ranks = case.files, case.limits, case.processes
+    moved = None if case.activity is None else case.activity.heat.get(case.write)
+    if moved is None or not moved.sum() >= limits.aggregated_bytes:
+        return None
+    count = float((moved > 0.02 * moved.max()).sum())
+    chosen = files.critical & (files["{bytes}"] > 0)
+    if not 2 <= count <= ranks / 2 or (_collective(case) & chosen).any() or _busy(case, chosen) < limits.busy_rank:
+        return None
+    verb = "write" if case.write else "read"
+    return case.finding(
+        "few_writers" if case.write else "few_readers",
+        f"{said(case.value(count), 'count')} of {said(case.value(ranks), 'count')} processes {verb} all of the data.",
+        float(case.in_calls[chosen].sum()),
+        "medium",
+        "HEATMAP has the bytes of each rank; that the others wait meanwhile is not in the log",
+        [
+            *case.evidence("processes that move data", count, "count"),
+            *case.evidence("processes", ranks, "count"),
+            *case.evidence("time of the slowest of them in calls, of the critical time", _busy(case, chosen), "share"),
+        ],
+        [say.parallel_root()],
+        chosen,
+        at_most=True,
+    )
 
 
 def few_aggregators(case: Case) -> Finding | None:

@@ -184,10 +184,9 @@ class _Binder:
 
     def instant(self, text: str) -> datetime.datetime:
         try:
-            found = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+            return language.instant(text)
         except ValueError:
             raise self.error(f"'{text}' is no date; write for example '2018-01-28' or '2018-01-28 13:45'") from None
-        return found if found.tzinfo else found.replace(tzinfo=datetime.timezone.utc)
 
     def text_test(self, word: str, left: _Value, right: _Value) -> ir.Value:
         value = _ibis(left)

@@ -14,7 +14,6 @@ it may hold others. So it only chooses files, and the condition itself still cho
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import functools
 from collections.abc import Sequence
 
@@ -98,7 +97,6 @@ def _number(node: Node) -> float | None:
     if not isinstance(node.value, str):
         return node.value
     try:
-        found = datetime.datetime.fromisoformat(node.value.replace("Z", "+00:00"))
+        return language.instant(node.value).timestamp()
     except ValueError:
         return None
-    return (found if found.tzinfo else found.replace(tzinfo=datetime.timezone.utc)).timestamp()

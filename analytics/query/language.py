@@ -18,6 +18,7 @@ A date without quotes, such as 2018-01-28, would be a subtraction: it is an erro
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import re
 from collections.abc import Sequence
 
@@ -94,6 +95,12 @@ def parse(text: str) -> Node:
     tree = parser.either()
     parser.expect("end", "the end")
     return tree
+
+
+def instant(text: str) -> datetime.datetime:
+    """Return the time that a text names, of UTC where it names no zone; ValueError where it names none."""
+    found = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return found if found.tzinfo else found.replace(tzinfo=datetime.timezone.utc)
 
 
 def _tokens(text: str) -> list[_Token]:

@@ -37,7 +37,7 @@ def day_of(value: Date, name: str) -> str:
     if isinstance(value, datetime.date):
         return value.strftime("%Y-%m-%d")
     try:
-        return datetime.date.fromisoformat(str(value)[:10]).isoformat()
+        return datetime.datetime.fromisoformat(value).date().isoformat()
     except ValueError as error:
         raise AnalyticsError(f"{name} is {value!r}, and a date as 2018-01-28 is wanted") from error
 

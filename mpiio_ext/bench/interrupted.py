@@ -30,6 +30,10 @@ import time
 #: How long ranks that are ended may go on to write into the folder, s.
 _DYING_S = 10.0
 _STEP_S = 0.05
+#: A bar of progress that nobody ends: its line is emptied, and the cursor shown again.
+_OVER_THE_BAR = "\r\x1b[2K\x1b[?25h"
+#: MPICH leaves its shared memory, megabytes, when ranks are killed; mpirun of Open MPI removes its own.
+_SEGMENT = "/dev/shm/mpich_shm_"
 #: The end of the pipe that this process has, once there is one.
 _told: list[int] = []
 
@@ -107,12 +111,23 @@ def _say(text: str, launcher: str) -> None:
     waits = launcher and stat.S_ISREG(os.fstat(2).st_mode)
     while waits and os.path.exists(launcher) and time.monotonic() < until:  # noqa: PTH110  (as above)
         time.sleep(_STEP_S)
+    over = _OVER_THE_BAR if os.isatty(2) else ""
     with contextlib.suppress(OSError):
-        os.write(2, f"mpiio-ext bench: {text}\n".encode())
+        os.write(2, f"{over}mpiio-ext bench: {text}\n".encode())
 
 
-def _tidy(told: dict[str, str]) -> None:
+def _segments() -> set[str]:
+    """Return the shared memory of the MPI library that the rank beside this process has."""
+    with contextlib.suppress(OSError), open(f"/proc/{os.getppid()}/maps", encoding="utf-8") as maps:  # noqa: PTH123
+        return {line.split(maxsplit=5)[5].strip() for line in maps if _SEGMENT in line}
+    return set()
+
+
+def _tidy(told: dict[str, str], segments: set[str]) -> None:
     """Put in order what a dead rank has left; told is what it had asked for."""
+    for segment in segments:
+        with contextlib.suppress(OSError):
+            os.unlink(segment)  # noqa: PTH108  (as above)
     if "folder" in told:
         _remove(told["folder"])
     output = told.get("output", "")
@@ -130,14 +145,16 @@ def _watch(descriptor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     told: dict[str, str] = {}
+    segments: set[str] = set()
     with os.fdopen(descriptor, encoding="utf-8") as lines:
         for line in lines:
             told |= json.loads(line)
+            segments |= _segments()
             if told.get("speak_to"):
                 with contextlib.suppress(OSError):
                     os.dup2(os.open(told["speak_to"], os.O_WRONLY | os.O_APPEND | os.O_NOCTTY), 2)
     if "done" not in told:
-        _tidy(told)
+        _tidy(told, segments)
 
 
 if __name__ == "__main__":

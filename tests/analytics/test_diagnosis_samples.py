@@ -47,5 +47,4 @@ def test_precision_and_recall() -> None:
     found = diagnosis_scores.by_cause(rows)
     assert found["root_writes"] == (4, 3, 2, 2)  # of four logs it is said in two, and in one that has no cause
     assert found["metadata"] == (1, 3, 3, 1)
-    assert found["few_writers"] == (1, 0, 0, 0)
-    assert "small_files" not in found and "small_requests" not in found
+    assert not {"few_writers", "small_files", "small_requests"} & set(found)  # what need not be said is no miss

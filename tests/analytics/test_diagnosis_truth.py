@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
@@ -244,3 +245,16 @@ def test_one_rank_reads_what_all_have_written() -> None:
                slowest_rank_time=9.5, mpiio_coll_reads=None, mpiio_indep_reads=None)  # fmt: skip
     found = diagnose({**JOB, "processes": 2, "run_time": 12.0}, [row], "read")
     assert causes(found)[0] == ("root_reads", "high")
+
+
+@pytest.mark.parametrize(("writers", "cause"), [(2, "few_writers"), (6, None)])
+def test_two_of_seven_ranks_write_all(writers: int, cause: str | None) -> None:
+    """HEATMAP has the bytes of each rank; whether the others wait is not known."""
+    share = (140 << 20) // writers
+    row = file(0, 10, processes=7, ranks=7, bytes_written=140 << 20, write_time=9.0 * writers, slowest_rank_time=9.5,
+               slowest_rank_bytes=share, fastest_rank_bytes=0, mpiio_coll_writes=None)  # fmt: skip
+    heat = np.where(np.arange(7) < writers, float(share), 0.0)
+    seen = Activity("HEATMAP", 7, 12.0, heat={True: heat, False: np.zeros(7)})
+    found = diagnose({**JOB, "processes": 7, "run_time": 12.0}, [row], activity=seen)
+    assert dict(causes(found)).get("few_writers") == ("medium" if cause else None)
+    assert ("2 of 7 processes write all of the data." in found.text()) == bool(cause)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -32,6 +33,15 @@ def _interruptible() -> Iterator[None]:
 def _ranks(bench: Job) -> list[int]:
     return [pid for pid in marked_processes(bench.marker)
             if "-m mpiio_ext.bench --quick" in words(pid) and "python" in words(pid).split(" ")[0]]
+
+
+def _segments(bench: Job) -> set[pathlib.Path]:
+    """Return the shared memory of MPICH that ranks have; other launchers remove theirs."""
+    lines: list[str] = []
+    for pid in _ranks(bench):
+        with contextlib.suppress(OSError):
+            lines += pathlib.Path(f"/proc/{pid}/maps").read_text("utf-8").splitlines()
+    return {pathlib.Path(line.split(maxsplit=5)[5]) for line in lines if "/dev/shm/mpich_shm_" in line}
 
 
 def _reached(moment: str, bench: Job, data: pathlib.Path, output: pathlib.Path) -> bool:
@@ -76,6 +86,7 @@ def test_a_job_is_ended(extension: str, tmp_path: pathlib.Path, moment: str, del
             time.sleep(0.02)
         time.sleep(delay)
         assert bench.process.poll() is None, bench.text()
+        segments = _segments(bench) if moment == "kept" else set()
         _end(way, bench)
         status = bench.status(60)
         assert status not in (None, 0), bench.text()[-3000:]
@@ -83,6 +94,7 @@ def test_a_job_is_ended(extension: str, tmp_path: pathlib.Path, moment: str, del
         assert not left, (left, bench.text()[-3000:])
         text = bench.text()
     assert not any(data.iterdir()), text[-3000:]
+    assert not any(path.exists() for path in segments), segments
     assert moment != "kept" or output.exists(), text[-3000:]
     if output.exists():
         document = json.loads((output / "results.json").read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import re
 import tempfile
@@ -97,7 +98,12 @@ def command(into: Path | None, archive: Path, path: Path, policies: tuple[str, .
             target.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SetupError(f"--into {target}: cannot be made: {error.strerror}") from error
-        _run(target, path, setting, tuple(dict.fromkeys(policies)))
+        try:
+            _run(target, path, setting, tuple(dict.fromkeys(policies)))
+        except BaseException:
+            with contextlib.suppress(OSError):  # not empty: it was there before
+                target.rmdir()
+            raise
     except (MpiioExtError, OSError) as error:
         click.echo(f"mpiio_ext.bench arbitration: {error}", err=True)
         raise SystemExit(getattr(error, "exit_status", EXIT_RUN)) from error
