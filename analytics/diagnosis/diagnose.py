@@ -3,7 +3,8 @@
 Problem. A user has a slow job and its log. Numbers of factors do not tell which of them matters, nor what to do.
 
 Algorithm. The sweep line says which files the job waited for. Rules look at these files (:mod:`.causes`); each finding
-says how much of the critical time it explains. The findings are ordered by confidence, then by that.
+says how much of the critical time it explains. What DXT and HEATMAP of a log tell
+(:mod:`.activity`) speaks for a cause, or against it. The findings are ordered by confidence, then by that time.
 
 Guarantees. I/O that is a trivial part of the run time (:attr:`Limits.trivial`) is said to be so, and has no causes. A
 job whose bandwidth is not low (:attr:`Limits.fast`) is said to be so, and of it only that is called a
