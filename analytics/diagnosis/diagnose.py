@@ -249,6 +249,14 @@ def _notes(case: Case) -> list[str]:
             f"At most {said(case.value(case.busy), 'share')} of the critical time is spent in calls, all ranks"
             " together: the files are open for long and accessed now and then; their times say little."
         )
+    calls = [(row.called, row.wall) for place, row in case.traced(case.files.critical) if row.called > 0
+             and case.files["{collective}"][place] > 0]  # fmt: skip
+    called, stored = (sum(each) for each in zip(*calls, strict=True)) if calls else (0.0, 0.0)
+    if called - stored >= 0.2 * case.time > 0:
+        notes.append(
+            f"For {said(case.value(1 - stored / called), 'share')} of the time in collective calls no rank is in a"
+            f" {case.files.direction} of the file system: data are exchanged, or ranks wait (DXT)."
+        )
     aside = int(case.files.background().sum())
     if aside:
         notes.append(

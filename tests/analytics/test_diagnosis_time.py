@@ -184,3 +184,11 @@ def test_too_many_osts() -> None:
     columns = {"stripe_count": 16, "stripe_size": MIB, "max_offset_written": MIB - 1}
     assert "many_osts" in causes(told(**columns))
     assert "many_osts" not in causes(told(**{**columns, "max_offset_written": 800 * MIB}))
+
+
+def test_time_of_the_exchange_is_a_note() -> None:
+    """Of 8 s in collective calls, some rank writes for 2 s."""
+    columns = {"mpiio_coll_writes": 800, "mpiio_indep_writes": 0}
+    notes = " ".join(told(seen(row([1.0] * 8, 2.0, called=8.0)), **columns).notes)
+    assert "For 75 % of the time in collective calls no rank is in a write" in notes
+    assert "collective calls" not in " ".join(told(seen(row([1.0] * 8, 7.8, called=8.0)), **columns).notes)

@@ -83,6 +83,15 @@ def test_the_reference_has_every_section_of_the_header() -> None:
     assert re.findall(r"mpiio-c-header:: (.*)", page) and set(re.findall(r"c-header:: (.*)", page)) == set(sections)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_is_closed(page: pathlib.Path) -> None:
+    """A block that is not closed takes in the rest of its page, and the site is not built."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    fences = [token for token in documents.tokens(page) if token.type == "fence" and token.map is not None]
+    open_ones = [token.map[0] + 1 for token in fences if lines[token.map[1] - 1].strip() != token.markup]
+    assert not open_ones, f"{name_of(page)}: lines {open_ones}"
+
+
 @pytest.mark.parametrize("page", GUIDES, ids=name_of)
 def test_every_block_is_run_or_excused(page: pathlib.Path) -> None:
     """A block is run, a file, an output, or says why it is none of these; a reason is a sentence, not a word."""
