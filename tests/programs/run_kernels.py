@@ -75,9 +75,9 @@ def cases():
 
 runner = Runner(comm=comm, folder=folder, methods=[parse_method(s) for s in sys.argv[4].split(",")])
 try:
-    made = list(cases())
-    for repetition in range(2):
-        runner.repetition(made, repetition)
+    for case in cases():
+        for repetition in range(2):
+            runner.repetition(case, repetition)
 except BenchError as error:
     os.write(1, f"rank {comm.rank}: {type(error).__name__}: {error}\n".encode())  # a line as a whole
     comm.Barrier()
