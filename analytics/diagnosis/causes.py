@@ -457,7 +457,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "turns": ("contention", "stragglers", "waiting_calls", "serialised", "unaligned"),
     "small_requests": ("waiting_calls", "slowed_down"),
     "metadata": ("small_files",),
-    "shared_opens": ("small_files", "stragglers"),
+    "shared_opens": ("small_files", "stragglers", "waiting_calls"),
     "root_writes": ("contention", "serialised", "stragglers", "slowed_down"),
     "root_reads": ("contention", "serialised", "stragglers", "slowed_down"),
     "few_aggregators": ("contention", "serialised", "stragglers", "slowed_down"),
