@@ -132,8 +132,8 @@ _SINGLE |= {
     "sync_once": _kind("last", "", "large"),
     "records_apart": _kind("last", "small_requests"),
     "one_writer_and_headers": _kind("last", "root_writes", "large"),
-    "atomic_writes": _kind("last", "waiting_calls", "mpiio possible"),
-    "ranks_in_turn": _kind("last", "turns", "large", ""),
+    "atomic_writes": _kind("known", "waiting_calls", "mpiio possible"),
+    "ranks_in_turn": _kind("known", "turns", "large", ""),
 }
 _MIXED = (
     ("one_writer", "metadata_storm"),

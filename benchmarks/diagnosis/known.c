@@ -217,6 +217,31 @@ static void little_io(void)
     independent(MIB, 0, 1);
 }
 
+/* Writes that overlap, in atomic mode: the MPI library locks each. */
+static void atomic_writes(void)
+{
+    MPI_File file = open_shared(CREATE, NULL);
+
+    MPI_File_set_atomicity(file, 1);
+    for (int k = 0; k < 400 * size; k++)
+        MPI_File_write_at(file, (MPI_Offset)((k * ranks + rank) % 8) * 256 * KIB, data, MIB, MPI_BYTE,
+                          MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+}
+
+/* Large pieces, one rank after the other. */
+static void ranks_in_turn(void)
+{
+    int file = open_posix(path, O_CREAT | O_WRONLY);
+
+    for (int turn = 0; turn < ranks; turn++) {
+        for (int k = 0; turn == rank && k < 48 * size; k++)
+            put(file, MIB, ((off_t)rank * 48 * size + k) * MIB);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    close(file);
+}
+
 const struct kind known_kinds[] = {
     {"one_writer", one_writer},
     {"one_reader", one_reader},
@@ -237,5 +262,7 @@ const struct kind known_kinds[] = {
     {"large_independent", large_independent},
     {"well_behaved", well_behaved},
     {"little_io", little_io},
+    {"atomic_writes", atomic_writes},
+    {"ranks_in_turn", ranks_in_turn},
     {NULL, NULL},
 };

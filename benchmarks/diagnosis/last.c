@@ -113,34 +113,7 @@ static void one_writer_and_headers(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Writes that overlap, in atomic mode: the MPI library locks each. */
-static void atomic_writes(void)
-{
-    MPI_File file = open_shared(CREATE, NULL);
-
-    MPI_File_set_atomicity(file, 1);
-    for (int k = 0; k < 400 * size; k++)
-        MPI_File_write_at(file, (MPI_Offset)((k * ranks + rank) % 8) * 256 * KIB, data, MIB, MPI_BYTE,
-                          MPI_STATUS_IGNORE);
-    MPI_File_close(&file);
-}
-
-/* Large pieces, one rank after the other. */
-static void ranks_in_turn(void)
-{
-    int file = open_posix(path, O_CREAT | O_WRONLY);
-
-    for (int turn = 0; turn < ranks; turn++) {
-        for (int k = 0; turn == rank && k < 48 * size; k++)
-            put(file, MIB, ((off_t)rank * 48 * size + k) * MIB);
-        MPI_Barrier(MPI_COMM_WORLD);
-    }
-    close(file);
-}
-
 const struct kind last_kinds[] = {
-    {"atomic_writes", atomic_writes},
-    {"ranks_in_turn", ranks_in_turn},
     {"middle_reader", middle_reader},
     {"walk_files", walk_files},
     {"seek_mpi", seek_mpi},
