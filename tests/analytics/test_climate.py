@@ -272,7 +272,7 @@ def test_other_ranks_or_volumes_are_another_history(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("more", "motif"), [
     ({"data_bytes": 4 << 22}, "interleaved_512_mpiio_auto_write_4x4MiB"),
     ({"data_bytes": 4 * 1536}, "interleaved_512_mpiio_auto_write_4x1.54kB"),
-    ({"data_bytes": 4 << 40}, "interleaved_512_mpiio_auto_write_4x1.1TB"),
+    ({"data_bytes": 4 << 40}, "interleaved_512_mpiio_auto_write_4x1TiB"),
     ({"variant": "ior_shared-s1-b4194304-t65536-C"}, "ior_shared-s1-b4MiB-t64KiB-C_mpiio_auto_write_4x2MB"),
     ({"variant": "hacc-3974-50328"}, "hacc-3974-50328_mpiio_auto_write_4x2MB"),
     ({"phase": "write"}, "interleaved_512_mpiio_auto_write_4x2MB"),
