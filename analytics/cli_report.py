@@ -123,6 +123,9 @@ def _system(site: Path | None, sources: Sequence[Path]) -> System | None:
     from mpiio_ext.analytics.site import load_site
     from mpiio_ext.analytics.tools.system import System
 
+    for path in sources:
+        if not path.is_file():
+            raise AnalyticsError(f"{path}: there is no such source")
     return System(load_site(site) if site is not None else None, sources)
 
 
