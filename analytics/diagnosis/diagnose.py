@@ -292,5 +292,6 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
         unknown.append("some of what ranks did when: DXT ran out of memory, or it or HEATMAP is damaged in the log")
     unknown += uncounted(jobs)
     if any(row.get("partial") for row in jobs.to_pylist()):
-        unknown.append("files and counters that the log lost: Darshan ran out of memory, or the log is damaged")
+        unknown.append("what the log has lost (files, counters or requests of DXT): Darshan ran out of memory, or the"
+                       " log is damaged")
     return unknown
