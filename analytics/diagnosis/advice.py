@@ -145,8 +145,14 @@ def metadata() -> Advice:
     )
 
 
-def imbalance(by_bytes: bool) -> Advice:
-    """One rank takes longer than the others."""
+def imbalance(by_bytes: bool, mpiio: bool = True) -> Advice:
+    """One rank takes longer than the others; of a program without MPI-IO no hint helps."""
+    if by_bytes and not mpiio:
+        return Advice(
+            "Spread the data more evenly over ranks; or use collective calls (MPI-IO, parallel HDF5):"
+            " aggregators get equal shares whatever the ranks have.",
+            see="docs/performance.md",
+        )
     if by_bytes:
         return Advice(
             "Spread the data more evenly over ranks; with collective calls, aggregators get equal shares whatever the"

@@ -177,6 +177,11 @@ def test_files_of_one_rank_each_that_are_uneven() -> None:
     assert "stragglers" not in dict(causes(diagnose({**JOB, "processes": 2}, [output, rank_file(0, processes=2)])))
     found = diagnose({**JOB, "processes": 4}, [*even, file(0, 60, processes=4, bytes_written=800 << 20, file="f3")])
     assert ("stragglers", "high") in causes(found) and "larger" in found.conclusion
+    assert "mpiox_exchange=two_phase" in found.text()
+    posix = [{**each, "mpiio_coll_writes": None, "mpiio_indep_writes": None} for each in (
+        *even, file(0, 60, processes=4, bytes_written=800 << 20, file="f3"))]  # fmt: skip
+    found = diagnose({**JOB, "processes": 4}, posix)
+    assert ("stragglers", "high") in causes(found) and "mpiox_exchange" not in found.text()
     assert causes(diagnose({**JOB, "processes": 4}, [*even, rank_file(3)])) == []
 
 
