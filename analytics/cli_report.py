@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,8 +122,16 @@ def _system(site: Path | None, sources: Sequence[Path]) -> System | None:
     if site is None and not sources:
         return None
     from mpiio_ext.analytics.site import load_site
+    from mpiio_ext.analytics.sources import recognize
     from mpiio_ext.analytics.tools.system import System
 
+    for path in sources:
+        if not path.is_file():
+            raise AnalyticsError(f"{path}: there is no such source")
+        with contextlib.suppress(AnalyticsError):  # of what nobody knows a note says so later
+            connector = recognize(path)
+            if not any(table.name == "disk_states" for table in connector.TABLES):
+                click.echo(f"mpiio-ext: {path}: not used: {connector.NAME} has no states of disks", err=True)
     return System(load_site(site) if site is not None else None, sources)
 
 

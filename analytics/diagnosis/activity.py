@@ -176,7 +176,7 @@ class Activity:
     in_turn : mapping of bool to tuple
         Of HEATMAP: how many ranks move bytes in a bin that has any, on average, and the number of these bins.
     durations : mapping of bool to array (sizes, windows, durations)
-    partial : DXT ran out of memory, or is damaged.
+    partial : DXT ran out of memory, or it or HEATMAP is damaged.
     """
 
     source: str

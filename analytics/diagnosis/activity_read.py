@@ -78,7 +78,7 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
         try:
             _add_heat(found, log)
         except DamagedLogError:
-            found.heat = {}
+            found.heat, found.partial = {}, True
     if found.source == "DXT":
         _add_requests(found, log, layouts)
     with contextlib.suppress(DamagedLogError):

@@ -111,19 +111,20 @@ def contact(osts: list[str]) -> list[Advice]:
     ]
 
 
-def aggregators(wanted: int) -> Advice:
+def aggregators(direction: str, wanted: int) -> Advice:
     """One aggregator for all."""
     return Advice(
         "Let more processes carry out the collective calls: one or two for each OST, on several nodes.",
-        f"mpiio-ext run -H cb_nodes={wanted}:romio_cb_write=enable -- PROGRAM",
+        f"mpiio-ext run -H cb_nodes={wanted}:romio_cb_{direction}=enable -- PROGRAM",
         "docs/hints.md",
     )
 
 
-def parallel_root() -> Advice:
-    """Rank 0 does it all."""
+def parallel_root(direction: str) -> Advice:
+    """One rank does it all, or few do."""
+    instead = "gathering it in few ranks" if direction == "write" else "getting it from few ranks"
     return Advice(
-        "Let all ranks write their part (collective MPI-IO, parallel HDF5, PnetCDF) instead of gathering it in rank 0.",
+        f"Let all ranks {direction} their part (collective MPI-IO, parallel HDF5, PnetCDF) instead of {instead}.",
         see="docs/performance.md",
     )
 
@@ -144,8 +145,14 @@ def metadata() -> Advice:
     )
 
 
-def imbalance(by_bytes: bool) -> Advice:
-    """One rank takes longer than the others."""
+def imbalance(by_bytes: bool, mpiio: bool = True) -> Advice:
+    """One rank takes longer than the others; of a program without MPI-IO no hint helps."""
+    if by_bytes and not mpiio:
+        return Advice(
+            "Spread the data more evenly over ranks; or use collective calls (MPI-IO, parallel HDF5):"
+            " aggregators get equal shares whatever the ranks have.",
+            see="docs/performance.md",
+        )
     if by_bytes:
         return Advice(
             "Spread the data more evenly over ranks; with collective calls, aggregators get equal shares whatever the"

@@ -264,10 +264,21 @@ class Case:
         meta = self.rank_time[0]
         return max(self.time, meta if not meta > 1.1 * self.run_time else 0.0)  # more is of threads, or of pipes
 
+    @functools.cached_property
+    def in_all_calls(self) -> float:
+        """Return the time (s) in calls of any file, of all ranks together; NaN where MPI-IO may wait beside them."""
+        files = self.files
+        called = any((files[f"mpiio_{kind}_{way}s"] > 0).any()
+                     for kind in ("coll", "indep", "nb") for way in ("read", "write"))  # fmt: skip
+        lost = (files["partial"] > 0).any() or np.isnan(files["{time}"][files.timed()]).any()
+        if called or lost or any(calls.opening + max(calls.mpi.values()) > 0 for calls in self.calls):
+            return float("nan")
+        return float(sum(np.nansum(files[name]) for name in ("read_time", "write_time", "meta_time")))
+
     @property
     def trivial(self) -> bool:
         """Whether the time for I/O is known to be too little of the run time to be worth tuning."""
-        return bool(self.run_time > 0 and self.io_time < self.limits.trivial * self.run_time)
+        return bool(np.fmin(self.io_time, self.in_all_calls) < self.limits.trivial * self.run_time)
 
     @property
     def fast(self) -> bool:
@@ -342,7 +353,7 @@ class Case:
         files = [] if chosen is None else self.named(chosen)
         names = self.ost_names(osts)
         said = self.value(share), self.value(share * base)
-        of = self.of_time if whole is None else "I/O time of a process"
+        of = self.of_time if base <= self.time else "time of a process in calls"
         of_run = self.value(min(1.0, share * base / self.run_time)) if self.run_time > 0 else float("nan")
         return Finding(cause, title, *said, confidence, reason, evidence, files, names, advice, at_most,
                        costs or not at_most, of, of_run)  # fmt: skip

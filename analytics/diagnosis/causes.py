@@ -178,8 +178,10 @@ def read_modify_write(case: Case) -> Finding | None:
     part = part if direction == "write" else needless
     inside = np.array([max(calls.mpi.values()) for calls in case.calls])
     known = inside > 0
-    busy = np.minimum(np.where(known, np.maximum(inside, time_in_calls(files, "both")), np.inf), case.exclusive)
-    at_most = direction == "write" and not (much and known[chosen].all())
+    requests = time_in_calls(files, "both")
+    busy = np.minimum(np.where(known, np.maximum(inside, requests), np.inf), case.exclusive)
+    waits = bool((known & (busy > 2 * requests) & ~np.array(case.complete))[chosen].any())  # what for, nobody knows
+    at_most = waits or (direction == "write" and not (much and known[chosen].all()))
     empty = float(files["read_size_0_100"][chosen].sum() / max(1.0, float(files.requests("read")[chosen].sum())))
     return case.finding(
         "read_modify_write",
@@ -199,6 +201,7 @@ def read_modify_write(case: Case) -> Finding | None:
             *(case.evidence("reads of at most 100 B, of all reads", empty, "share") if empty >= 0.5 and much else []),
             *(case.evidence("time in reads, all ranks", float(reading[chosen].sum()), "s") if much else []),
             *(case.evidence("time in writes, all ranks", float(writing[chosen].sum()), "s") if much else []),
+            *(case.evidence("time of a rank in MPI-IO calls", float(inside[chosen].sum()), "s") if waits else []),
         ],
         say.no_sieving(),
         chosen,
@@ -228,18 +231,21 @@ def contention(case: Case) -> Finding | None:
     for place, each in traced:  # DXT tells how many ranks meet
         fewer[place] = min(fewer[place], each.together / max(float(case.files["ranks"][place]), 1.0))
     ratio = case.per_file["processes_per_ost"] * fewer  # those that move nothing do not meet
-    chosen = case.files.critical & (ratio >= case.limits.contention) & ~aggregated
+    chosen = case.files.critical & (ratio >= case.limits.contention) & ~aggregated & ~(case.files["{bytes}"] == 0)
     if not chosen.any():
         return None
     row = next(row for row in case.order if chosen[row])
+    most = np.fmax(case.files["fastest_rank_bytes"], case.files["slowest_rank_bytes"])[row]
+    known = bool(most != 0)  # else two ranks move nothing, and what the others do is not in the log
     ranks, count = float(case.files["ranks"][row] * fewer[row]), float(case.files["stripe_count"][row])
     ranks, met = max(1.0, np.round(ranks)), row in [place for place, _ in traced]
     osts = f"{count:.0f} OST{'s' if count != 1 else ''}"
     return case.finding(
         "contention",
-        f"{said(case.value(ranks), 'count')} processes {case.files.direction} a file that lies on {osts}.",
+        f"{said(case.value(ranks), 'count')} processes {case.files.direction if known else 'open'} a file that lies on"
+        f" {osts}.",
         float(case.exclusive[chosen].sum()),
-        "high" if (count == 1 and ranks >= 16) or (met and ranks >= 8 * count) else "medium",
+        "high" if (count == 1 and ranks >= 16 and known) or (met and ranks >= 8 * count) else "medium",
         "layout and processes are in the log; "
         + ("so many are in requests at once (DXT)" if met else "that they meet at the same time is assumed"),
         [
@@ -261,10 +267,13 @@ def serialised(case: Case) -> Finding | None:
     if case.per_job["slow_file"] >= case.limits.slow and case.time_without(_slow_files(case)) < 0.5 * case.swept:
         return None  # the time is that of slow files, in whatever order
     longest = float(files.largest(files.duration)[0])
+    logs, lasting = np.nan_to_num(files["log_id"]), np.nan_to_num(files.duration)
+    waited = sum(max(0.0, float(files.exclusive[logs == log].sum() - lasting[logs == log].max()))
+                 for log in np.unique(logs))  # a program that follows another one does not wait for it
     return case.finding(
         "serialised",
         f"Files are {'written' if files.direction == 'write' else 'read'} one after the other.",
-        (case.swept - longest) * case.time / case.swept,
+        waited * case.time / case.swept,
         "medium",
         "from the times of the files; whether the program could overlap them is not in the log",
         [
@@ -390,7 +399,7 @@ def many_aggregators(case: Case) -> Finding | None:
             *(case.evidence("stripes written in part that several ranks write (DXT)", shared / blocks, "share")
               if blocks else []),
         ],
-        [say.aggregators(max(2, int(osts)))],
+        [say.aggregators(files.direction, max(2, int(osts)))],
         chosen,
         at_most=True,
     )  # fmt: skip

@@ -74,7 +74,7 @@ def root_writes(case: Case) -> Finding | None:
             *case.evidence("processes", case.processes, "count"),
             *case.evidence("time of the rank in calls, of the critical time", _busy(case, chosen), "share"),
         ],
-        [say.parallel_root()],
+        [say.parallel_root(files.direction)],
         chosen,
         at_most=True,
         costs=sure,
@@ -82,28 +82,34 @@ def root_writes(case: Case) -> Finding | None:
 
 
 def few_writers(case: Case) -> Finding | None:
-    """At most half of the processes move all data, without collective calls; HEATMAP has the bytes of each."""
+    """At most half of the processes move all data, without collective calls: by HEATMAP, or by files of one each."""
     files, limits, ranks = case.files, case.limits, case.processes
-    moved = None if case.activity is None else case.activity.heat.get(case.write)
-    if moved is None or not moved.sum() >= limits.aggregated_bytes:
+    heat = None if case.activity is None else case.activity.heat.get(case.write)
+    moved = np.nan_to_num(files["{bytes}"]) if heat is None else heat
+    if not moved.sum() >= limits.aggregated_bytes:
         return None
-    count = float((moved > 0.02 * moved.max()).sum())
+    large = moved > 0.02 * moved.max()
+    if heat is None and not (files["ranks"][large] == 1).all():
+        return None
+    count = float(large.sum())
     chosen = files.critical & (files["{bytes}"] > 0)
     if not 2 <= count <= ranks / 2 or (_collective(case) & chosen).any() or _busy(case, chosen) < limits.busy_rank:
         return None
     verb = "write" if case.write else "read"
     return case.finding(
         "few_writers" if case.write else "few_readers",
-        f"{said(case.value(count), 'count')} of {said(case.value(ranks), 'count')} processes {verb} all of the data.",
+        f"{'' if heat is not None else 'At most '}{said(case.value(count), 'count')} of"
+        f" {said(case.value(ranks), 'count')} processes {verb} all of the data.",
         float(case.in_calls[chosen].sum()),
         "medium",
-        "HEATMAP has the bytes of each rank; that the others wait meanwhile is not in the log",
+        ("each of the files has one process" if heat is None else "HEATMAP has the bytes of each rank")
+        + "; that the others wait meanwhile is not in the log",
         [
             *case.evidence("processes that move data", count, "count"),
             *case.evidence("processes", ranks, "count"),
             *case.evidence("time of the slowest of them in calls, of the critical time", _busy(case, chosen), "share"),
         ],
-        [say.parallel_root()],
+        [say.parallel_root(files.direction)],
         chosen,
         at_most=True,
     )
@@ -134,7 +140,7 @@ def few_aggregators(case: Case) -> Finding | None:
             *case.evidence("OSTs of the file", float(files["stripe_count"][row]), "count"),
             *case.evidence("time of that rank in calls, of the critical time", _busy(case, chosen), "share"),
         ],
-        [say.aggregators(max(2, int(min(ranks[row], np.nanmax([stripes[row], 8])))))],
+        [say.aggregators(files.direction, max(2, int(min(ranks[row], np.nanmax([stripes[row], 8])))))],
         chosen,
         at_most=True,
         costs=sure,
@@ -326,7 +332,7 @@ def stragglers(case: Case) -> Finding | None:
             *case.evidence("bytes of the fastest rank", np.nan if traced else files["fastest_rank_bytes"][row], "B"),
             *case.evidence("bytes of an average rank", float(mean[row]), "B"),
         ],
-        [say.imbalance(by_bytes)],
+        [say.imbalance(by_bytes, _has_mpiio(case, chosen))],
         chosen,
     )  # fmt: skip
 
@@ -361,9 +367,14 @@ def _uneven_files(case: Case) -> Finding | None:
             *case.evidence("its bytes", float(moved[np.argmax(times)]), "B"),
             *case.evidence("bytes of an average rank", float(moved.mean()), "B"),
         ],
-        [say.imbalance(by_bytes=True)],
+        [say.imbalance(by_bytes=True, mpiio=_has_mpiio(case, own))],
         own & (files["{bytes}"] >= case.limits.uneven * moved.mean()),
     )
+
+
+def _has_mpiio(case: Case, chosen: Flags) -> bool:
+    """Return whether any of the chosen files is accessed by MPI-IO."""
+    return bool(((case.files["{independent}"] > 0) | (case.files["{collective}"] > 0))[chosen].any())
 
 
 def _lag(times: Numbers) -> float:

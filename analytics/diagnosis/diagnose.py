@@ -200,15 +200,18 @@ def _not_low(case: Case) -> str:
     if not case.fast:
         return ""
     here, bound = (said(value, "B/s") for value in (case.value(case.bandwidth), case.limits.fast))
-    return f"the bandwidth over the {case.of_time} is {here}, and low is below {bound}"
+    return f"the bandwidth over the {case.of_time} is {here}, which is not low (low: below {bound})"
 
 
 def _trivial(case: Case) -> str:
     if not case.trivial:
         return ""
-    share = said(case.value(case.io_time / case.run_time), "share")
-    time = said(case.value(case.io_time), "s")
-    return f"this I/O is {share} of the run time ({time}), too little to be worth tuning"
+    if case.in_all_calls < case.io_time:
+        what, spent = "the time of all ranks in calls", case.in_all_calls
+    else:
+        what, spent = "this I/O", case.io_time
+    share, time = said(case.value(spent / case.run_time), "share"), said(case.value(spent), "s")
+    return f"{what} is {share} of the run time ({time}), too little to be worth tuning"
 
 
 def _findings(case: Case) -> tuple[list[Finding], list[str]]:
@@ -285,7 +288,10 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
     if np.isnan(case.per_job["straggler"]):
         unknown.append("how ranks differ (straggler): no critical file tells of its slowest and fastest rank, or only"
                        " aggregators access it")
+    if case.activity is not None and case.activity.partial:
+        unknown.append("some of what ranks did when: DXT ran out of memory, or it or HEATMAP is damaged in the log")
     unknown += uncounted(jobs)
     if any(row.get("partial") for row in jobs.to_pylist()):
-        unknown.append("files and counters that the log lost: Darshan ran out of memory, or the log is damaged")
+        unknown.append("what the log has lost (files, counters or requests of DXT): Darshan ran out of memory, or the"
+                       " log is damaged")
     return unknown

@@ -169,7 +169,7 @@ class Diagnosis:
         """Return the first sentence that a reader needs."""
         if self.findings:
             first = self.findings[0]
-            rest = f" All in all {self.not_low}." if self.not_low else ""
+            rest = f" But {self.not_low}." if self.not_low else ""
             if first.confidence == "high":
                 return f"{first.title} This explains {first.explained}.{rest}"
             return f"{NOTHING} Possible: {first.title} This may explain {first.explained}.{rest}"

@@ -184,7 +184,7 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
         out.append(("logs", f"{jobs.num_rows:,}; {words} are those that run at once"))
     out += [("note", text) for text in uncounted(jobs)]
     if any(jobs["partial"].to_pylist()):
-        out.append(("note", "a log is partial: its counts are lower bounds"))
+        out.append(("note", "a log is partial: what it has lost is not counted"))
     return out
 
 

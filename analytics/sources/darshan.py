@@ -236,6 +236,8 @@ def _with_ends(jobs: pa.Table, files: pa.Table) -> pa.Table:
 def _outcomes(rows: _Rows, logs: Sequence[str]) -> list[Outcome]:
     status, ids, files = (rows.numbers("log", name).tolist() for name in ("status", "log_id", "files"))
     reasons = rows.texts("log_reason", absent=np.zeros(len(logs), bool)).to_pylist()
+    unread = "failed to read darshan log file"  # libdarshan-util's words, which do not say why
+    reasons = [f"{reason}: it is cut off or damaged" if reason.startswith(unread) else reason for reason in reasons]
     return [
         Outcome(log, _STATUS[state], reason, log_id, {} if state == 2 else {"darshan_job": 1, "darshan_file": count})
         for log, state, reason, log_id, count in zip(logs, status, reasons, ids, files, strict=True)

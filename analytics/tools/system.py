@@ -403,7 +403,7 @@ def _role(source: str) -> str:
 
 
 def _unknown_system() -> str:
-    return "which file system the job used is not known: name its mount point in site.json, or the file system itself"
+    return "which file system the job used is not known: give --file-system NAME, or its mount point in site.json"
 
 
 def _says_which(records: Records) -> bool:

@@ -205,7 +205,8 @@ def _log(words: list[bytes], log: Log) -> None:
     for line in written.lacks:
         click.echo(f"mpiio-ext: {log.target}: {line}", err=True)
     count = f"{written.processes} process{'es' if written.processes != 1 else ''}"
-    click.echo(f"mpiio-ext: wrote {log.target}: {count}, {written.records} records", err=True)
+    records = f"{written.records} record{'s' if written.records != 1 else ''}"
+    click.echo(f"mpiio-ext: wrote {log.target}: {count}, {records}", err=True)
 
 
 def _lives(pid: int) -> bool:

@@ -127,7 +127,10 @@ def test_heat_alone(tmp_path: pathlib.Path) -> None:
     assert found is not None and found.source == "HEATMAP" and found.rows == {}
     assert (found.wall[True], found.wall[False], found.resolution) == (1.5, 0.0, 0.5)
     assert found.in_turn[True] == (1.0, 3) and found.heat[True].tolist() == [107, 50]
-    assert found.line[1].sum(axis=1).tolist() == [107, 50]
+    assert found.line[1].sum(axis=1).tolist() == [107, 50] and not found.partial
+    (tmp_path / "a.darshan").write_bytes(make_log(Job(processes=2), {9: "heatmap:POSIX"}, {HEAT: (1, heat[:-9])}))
+    cut = activity(tmp_path / "a.darshan", {}, 2, 2.0)
+    assert cut is not None and cut.heat == {} and cut.partial
 
 
 def test_any_bytes(tmp_path: pathlib.Path) -> None:

@@ -84,6 +84,12 @@ def test_turns_by_heatmap_are_possible() -> None:
     assert "turns" not in causes(told(seen(source="HEATMAP", heat=heat, in_turn={True: (4.0, 40)})))
 
 
+def test_what_dxt_or_heatmap_have_lost_is_said() -> None:
+    lost = "some of what ranks did when: DXT ran out of memory, or it or HEATMAP is damaged in the log"
+    assert lost in told(seen(source="HEATMAP", partial=True)).unknown
+    assert lost not in told(seen(source="HEATMAP")).unknown
+
+
 @pytest.mark.parametrize(("together", "confidence"), [(1.0, "high"), (4.0, "medium"), (None, "medium")])
 def test_calls_that_wait(together: float | None, confidence: str) -> None:
     """The slowest rank is in MPI-IO calls for 9 s, and for 1 s in the requests that these make."""

@@ -88,6 +88,18 @@ def test_write_amplification_by_aggregators() -> None:
     assert "romio_cb_write=enable" not in found.text()  # it is on
 
 
+@pytest.mark.parametrize(("inside", "at_most"), [(9.0, True), (4.0, False)])
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_what_mpiio_calls_wait_for_is_not_known(way: Any, inside: float, at_most: bool) -> None:
+    """The MPI library's requests take 3 s of its calls: the rest is locks, or an exchange."""
+    row = {**file(0, 10), **file(0, 10, "read"), "bytes_read": 300 << 20, "bytes_written": 400 << 20, "read_time": 1.0,
+           "write_time": 2.0, "mpiio_bytes_written": 100 << 20, "mpiio_bytes_read": 0, "file_id": 7}  # fmt: skip
+    seen = Activity("", 64, 100.0, calls={7: Calls(mpi={False: 0.0, True: inside})})
+    (found,) = [one for one in diagnose(JOB, [row], way, activity=seen).findings if one.cause == "read_modify_write"]
+    assert (found.at_most, found.confidence) == (at_most, "high")
+    assert any("in MPI-IO calls" in each.meaning for each in found.evidence) == at_most
+
+
 def test_requests_of_one_mebibyte_are_not_small() -> None:
     """They lie in the bin below the bound, which holds it; a header beside them makes none of them small."""
     wide = {"ranks": 64, "mpiio_coll_writes": 0, "mpiio_indep_writes": 524_288, "consec_writes": 0,
@@ -165,7 +177,22 @@ def test_files_of_one_rank_each_that_are_uneven() -> None:
     assert "stragglers" not in dict(causes(diagnose({**JOB, "processes": 2}, [output, rank_file(0, processes=2)])))
     found = diagnose({**JOB, "processes": 4}, [*even, file(0, 60, processes=4, bytes_written=800 << 20, file="f3")])
     assert ("stragglers", "high") in causes(found) and "larger" in found.conclusion
+    assert "mpiox_exchange=two_phase" in found.text()
+    posix = [{**each, "mpiio_coll_writes": None, "mpiio_indep_writes": None} for each in (
+        *even, file(0, 60, processes=4, bytes_written=800 << 20, file="f3"))]  # fmt: skip
+    found = diagnose({**JOB, "processes": 4}, posix)
+    assert ("stragglers", "high") in causes(found) and "mpiox_exchange" not in found.text()
     assert causes(diagnose({**JOB, "processes": 4}, [*even, rank_file(3)])) == []
+
+
+def test_few_files_of_one_rank_each_have_few_writers() -> None:
+    """Three of sixteen at most; where the files are shared, nobody knows."""
+    alone = {"processes": 16, "mpiio_coll_writes": None, "write_time": 9.0}
+    found = diagnose({**JOB, "processes": 16, "run_time": 20.0}, [rank_file(rank, **alone) for rank in range(3)])
+    assert dict(causes(found))["few_writers"] == "medium"
+    assert "Possible: At most 3 of 16 processes write all of the data." in found.conclusion
+    shared = [rank_file(rank, **alone, ranks=4) for rank in range(3)]
+    assert "few_writers" not in dict(causes(diagnose({**JOB, "processes": 16, "run_time": 20.0}, shared)))
 
 
 def test_metadata_alone_is_told() -> None:

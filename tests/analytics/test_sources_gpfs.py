@@ -230,4 +230,8 @@ def test_the_command_takes_the_states_of_disks(tmp_path: pathlib.Path) -> None:
     assert json.loads(by_site.stdout) == json.loads(by_name.stdout)
     without = told("--source", tmp_path / "mmlsdisk.txt")
     assert "which file system the job used is not known" in without.stderr
-    assert "storage_fault" not in without.stdout
+    assert "--file-system NAME" in without.stderr and "storage_fault" not in without.stdout
+    other = told("--source", log, "--file-system", "fs1")
+    assert other.exit_code == 0 and "a.darshan: not used: darshan has no states of disks" in other.stderr
+    gone = told("--source", tmp_path / "gone.txt", "--file-system", "fs1")
+    assert gone.exit_code == 2 and "gone.txt: there is no such source" in gone.stderr and not gone.stdout
