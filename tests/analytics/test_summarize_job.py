@@ -57,7 +57,7 @@ def test_scalars_of_records(tmp_path: pathlib.Path) -> None:
     }
     assert {name: row[name] for name in expected} == expected
     assert row["_file_system"] is None
-    assert "name its mount point in site.json" in row["_notes"]
+    assert "give --file-system NAME, or its mount point in site.json" in row["_notes"]
     assert [name for name, value in row.items() if name.startswith("fs") and value is not None] == []
 
 

@@ -102,7 +102,7 @@ def test_a_file_system_that_nobody_knows(tmp_path: pathlib.Path) -> None:
     for ask in (system.fullness, system.failovers):
         answer, notes = ask(system.file_system(["/home"]), MIDNIGHT)
         assert answer is None
-        assert "name its mount point in site.json" in notes[0].what
+        assert "give --file-system NAME, or its mount point in site.json" in notes[0].what
 
 
 def test_each_file_is_read_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
