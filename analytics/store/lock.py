@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.locks import is_at
+from mpiio_ext.common.locks import is_at, opened
 
 
 @contextlib.contextmanager
@@ -51,7 +51,7 @@ def _held(folder: Path) -> IO[str]:
     while True:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            stream = path.open("a+", encoding="utf-8")
+            stream = opened(path)
         except OSError as error:
             raise AnalyticsError(f"{folder}: the store's folder cannot be written: {error.strerror}") from error
         try:

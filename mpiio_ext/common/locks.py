@@ -3,7 +3,8 @@
 Problem.    Two processes, or threads, that read a file, change it and replace it would lose what one of them has added.
 Algorithm.  `flock` on a file beside it, which the holder removes. Who has waited for a file that is gone by then locks
             the new one, so that two never hold locks of one name.
-Guarantees. A lock ends with the process that holds it. Changes take moments: who comes second waits.
+Guarantees. A symbolic link in the place of that file is refused. A lock ends with the process that holds it. Changes
+            take moments: who comes second waits.
 """
 
 from __future__ import annotations
@@ -21,9 +22,15 @@ from mpiio_ext.errors import FileSystemError
 def is_at(stream: IO[str], path: Path) -> bool:
     """Return whether an open file is the one that has this name now."""
     try:
-        return os.path.samestat(os.fstat(stream.fileno()), path.stat())
+        return os.path.samestat(os.fstat(stream.fileno()), path.lstat())
     except FileNotFoundError:
         return False
+
+
+def opened(path: Path) -> IO[str]:
+    """Open a file to be locked: its name can be guessed, and a link of somebody else would make a file elsewhere."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o666), "a+", encoding="utf-8")
 
 
 @contextlib.contextmanager
@@ -33,12 +40,12 @@ def alone(path: Path) -> Iterator[None]:
     Raises
     ------
     FileSystemError
-        The folder cannot be written, or its file system has no locks.
+        The folder cannot be written, its file system has no locks, or the lock's name is a symbolic link.
     """
     beside = path.with_name(f".{path.name[:200]}.lock")
     while True:
         try:
-            stream = beside.open("a+", encoding="utf-8")
+            stream = opened(beside)
         except OSError as error:
             raise FileSystemError(error.errno, f"cannot be written: {error.strerror}", str(path)) from error
         with stream:

@@ -10,6 +10,7 @@ import re
 import pytest
 
 from mpiio_ext.common import files
+from mpiio_ext.common.locks import alone
 from mpiio_ext.errors import FileSystemError
 from support.cbuild import ROOT
 
@@ -122,3 +123,16 @@ def test_one_place_replaces_files() -> None:
         if renames.search(path.read_text(encoding="utf-8"))
     ]
     assert found == ["mpiio_ext/common/files.py"]
+
+
+def test_a_lock_is_no_link_of_somebody_else(tmp_path: pathlib.Path) -> None:
+    """The lock's name can be guessed: a link there must not make a file elsewhere."""
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / ".table.json.lock").symlink_to(elsewhere)
+    with pytest.raises(FileSystemError) as caught, alone(tmp_path / "table.json"):
+        pass
+    assert caught.value.errno == errno.ELOOP and not elsewhere.exists()
+    (tmp_path / ".table.json.lock").unlink()
+    with alone(tmp_path / "table.json"):
+        assert (tmp_path / ".table.json.lock").exists()
+    assert not list(tmp_path.glob(".*"))
