@@ -23,15 +23,14 @@ import pyarrow as pa
 from mpiio_ext.analytics.sources.base import File, Head, Parsed, Source
 from mpiio_ext.analytics.sources.content import first_lines, lines_of, read_bytes
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError, make_table
-from mpiio_ext.analytics.sources.targets import begin, target_of
+from mpiio_ext.analytics.sources.targets import SNAPSHOT, begin, target_of
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-_TIME = Column("time", "float64", "s since 1970 UTC", "of the snapshot, from its line BEGIN; NULL without one")
 DEVICES = Table(
     "devices",
     "one row a snapshot and a device of the client",
     (
-        _TIME,
+        SNAPSHOT,
         Column("number", "int32", "", "of the device"),
         Column("state", "string", "", "UP, IN (inactive) …"),
         Column("type", "string", "", "mgc, lov, lmv, mdc (of an MDT), osc (of an OST)"),
@@ -50,7 +49,7 @@ FAILOVERS = Table(
     "failovers",
     "one row a snapshot and an OST: its server, and whether that has more OSTs than most",
     (
-        _TIME,
+        SNAPSHOT,
         Column("file_system", "string", "", ""),
         Column("target", "string", "", ""),
         Column("index", "int32", "", "of the OST"),

@@ -22,7 +22,7 @@ from mpiio_ext.analytics.sources.base import File, Head, Parsed, Source
 from mpiio_ext.analytics.sources.content import first_lines, lines_of, read_bytes
 from mpiio_ext.analytics.sources.numbers import count
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
-from mpiio_ext.analytics.sources.targets import begin, target_of
+from mpiio_ext.analytics.sources.targets import SNAPSHOT, begin, target_of
 from mpiio_ext.analytics.tables.schema import Column, Table
 
 _NUMBERS = (
@@ -32,13 +32,12 @@ _NUMBERS = (
     Column("available", "int64", "KiB or inodes", "to users; less than total - used where some are reserved"),
     Column("used_percent", "int32", "%", "as printed; NULL where it is -"),
 )
-_TIME = Column("time", "float64", "s since 1970 UTC", "of the snapshot, from its line BEGIN; NULL without one")
 
 TARGETS = Table(
     "targets",
     "one row a snapshot and a target",
     (
-        _TIME,
+        SNAPSHOT,
         Column("file_system", "string", "", "Lustre's name of it: snx11035; NULL where the target is printed without"),
         Column("target", "string", "", "snx11035-OST001f"),
         Column("kind", "string", "", "OST or MDT"),
@@ -51,7 +50,7 @@ TARGETS = Table(
 SUMMARIES = Table(
     "summaries",
     "one row a snapshot and a mount point: all OSTs together, as printed",
-    (_TIME, *_NUMBERS, Column("mount", "string", "", "mount point")),
+    (SNAPSHOT, *_NUMBERS, Column("mount", "string", "", "mount point")),
 )
 
 _HEADING = re.compile(r"UUID\s+(\S+)\s+I?Used\s+(?:Available|IFree)\s+I?Use%\s+Mounted on")

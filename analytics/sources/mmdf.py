@@ -23,10 +23,9 @@ from mpiio_ext.analytics.sources.content import first_lines, lines_of, read_byte
 from mpiio_ext.analytics.sources.gpfs import Colons, kib, whole, yes
 from mpiio_ext.analytics.sources.numbers import count
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
-from mpiio_ext.analytics.sources.targets import begin
+from mpiio_ext.analytics.sources.targets import SNAPSHOT, begin
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-_TIME = Column("time", "float64", "s since 1970 UTC", "of the snapshot, from its line BEGIN; NULL without one")
 _FREE = (
     Column("size", "int64", "KiB", ""),
     Column("free_blocks", "int64", "KiB", "free in full blocks"),
@@ -38,7 +37,7 @@ DISKS = Table(
     "disks",
     "one row a snapshot and a disk",
     (
-        _TIME,
+        SNAPSHOT,
         Column("disk", "string", "", "name of the NSD"),
         Column("pool", "string", "", "storage pool"),
         Column("failure_group", "int32", "", ""),
@@ -51,14 +50,14 @@ DISKS = Table(
 TOTALS = Table(
     "totals",
     "one row a snapshot and a total, as printed",
-    (_TIME, Column("of", "string", "", "pool, data, metadata or total"),
+    (SNAPSHOT, Column("of", "string", "", "pool, data, metadata or total"),
      Column("pool", "string", "", "storage pool; NULL of the file system"), *_FREE),
 )  # fmt: skip
 _INODES = ("used", "free", "allocated", "maximum")
 INODES = Table(
     "inodes",
     "one row a snapshot",
-    (_TIME, *(Column(name, "int64", "count", "inodes of all inode spaces together") for name in _INODES)),
+    (SNAPSHOT, *(Column(name, "int64", "count", "inodes of all inode spaces together") for name in _INODES)),
 )
 
 _HEADING = re.compile(r"name\s+in (KB|MB|GB|TB)\s+group metadata data\s+in full blocks\s+in fragments")

@@ -25,14 +25,14 @@ from mpiio_ext.analytics.sources.content import first_lines, lines_of, read_byte
 from mpiio_ext.analytics.sources.gpfs import Colons, kib, whole, yes
 from mpiio_ext.analytics.sources.numbers import count
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
-from mpiio_ext.analytics.sources.targets import begin
+from mpiio_ext.analytics.sources.targets import SNAPSHOT, begin
 from mpiio_ext.analytics.tables.schema import Column, Table
 
 STATES = Table(
     "disk_states",
     "one row a snapshot and a disk",
     (
-        Column("time", "float64", "s since 1970 UTC", "of the snapshot, from its line BEGIN; NULL without one"),
+        SNAPSHOT,
         Column("disk", "string", "", "name of the NSD"),
         Column("driver", "string", "", "nsd, disk …"),
         Column("sector_size", "int64", "B", ""),

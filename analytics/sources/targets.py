@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 
 from mpiio_ext.analytics.sources.numbers import count
+from mpiio_ext.analytics.tables.schema import Column
 
 _TARGET = re.compile(r"(?P<fs>[^\s-]\S*)-(?P<kind>OST|MDT)(?P<index>[0-9a-fA-F]{4,7})(?P<rest>.*)")
 _BEGIN = re.compile(r"\s*BEGIN\s+([0-9]+)\s*")
+#: The column of these times.
+SNAPSHOT = Column("time", "float64", "s since 1970 UTC", "of the snapshot, from its line BEGIN; NULL without one")
 #: Seconds of the year 2242: later ones are damaged digits.
 _LATEST = 2**33
 
