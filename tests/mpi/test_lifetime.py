@@ -44,6 +44,8 @@ def run_parts(
     *,
     slots: int = 0,
     env: Mapping[str, str] | None = None,
+    timeout_s: float = 60,
+    check: bool = True,
 ) -> Launch:
     """Run a program in one MPI_COMM_WORLD whose parts have ranks and variables of their own.
 
@@ -56,7 +58,7 @@ def run_parts(
         command += [":"] if len(command) > 1 else []
         command += ["--host", f"localhost:{slots}"] if slots else []
         command += ["-n", str(ranks), "env", *(f"{name}={value}" for name, value in variables.items()), *program]
-    return run_bounded(command, env=base_environment() | dict(env or {}), timeout_s=60, check=True)
+    return run_bounded(command, env=base_environment() | dict(env or {}), timeout_s=timeout_s, check=check)
 
 
 # ---- MPI_Finalize with open files ------------------------------------------------------------------------------------
@@ -199,11 +201,22 @@ def test_children_with_the_library(extension: str, family: str, tmp_path: pathli
 def test_spawn_and_disconnect_again_and_again(
     extension: str, family: str, tmp_path: pathlib.Path, preload: bool
 ) -> None:
-    """After MPI_Comm_disconnect nothing of the library connects parents and children, or keeps a descriptor."""
+    """After MPI_Comm_disconnect nothing of the library connects parents and children, or keeps a descriptor.
+
+    Open MPI 4.1's MPI_Comm_spawn waits for ever in PMIx_Lookup now and then: without this library 17 of 107 launches
+    on two loaded processors did, with it 17 of 121. A launch that ends there is made again; anywhere else it fails.
+    """
     stats = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")} if preload else {}
     program = [str(mpi_program("spawning")), str(tmp_path / "file"), "again", *([extension] if preload else [])]
     variables = {"LD_PRELOAD": extension} if preload else {}
-    launch = run_parts([(2, variables)], program, slots=8 if family == "openmpi" else 0, env=stats)
+    for _ in range(4 if family == "openmpi" else 1):
+        (tmp_path / "stats").unlink(missing_ok=True)
+        launch = run_parts([(2, variables)], program, slots=8 if family == "openmpi" else 0, env=stats, timeout_s=15,
+                           check=False)  # fmt: skip
+        said = launch.stdout.splitlines()
+        if not launch.timed_out or said.count("spawn") == said.count("spawned"):
+            break
+    assert launch.returncode == 0 and not launch.timed_out, launch.describe()
     lines = sorted(line for line in launch.stdout.splitlines() if line.startswith(("ok", "FAILED")))
     said = ["ok both merged"] * 9 + ["ok both merged_other"] * 3 + ["ok parents parents"] * 6
     assert lines == said, launch.describe()

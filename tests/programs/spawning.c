@@ -9,7 +9,8 @@
  *   spawning FILE again [LIBRARY]  six times two children are spawned, merged with their parents, and gone again after
  *                                  MPI_Comm_disconnect: files on the merged communicator, opened, used, closed and
  *                                  opened again; one on MPI_COMM_SELF in each child meanwhile; the parents go on when
- *                                  the children's processes have ended
+ *                                  the children's processes have ended. Rank 0 says when MPI_Comm_spawn begins and
+ *                                  when it returns, for Open MPI 4.1's may not: it waits in PMIx_Lookup for ever
  *
  * Each file is written and read back by interleaved collectives. Rank 0 of each MPI_COMM_WORLD says which were right.
  */
@@ -214,6 +215,14 @@ static void meet(MPI_Comm *inter, int parent, int turn, int *processes)
     MPI_Comm_disconnect(inter);
 }
 
+static void say(const char *what)
+{
+    if (world_rank == 0) {
+        printf("%s\n", what);
+        fflush(stdout);
+    }
+}
+
 static void try_again(char **argv)
 {
     MPI_Comm inter;
@@ -229,7 +238,9 @@ static void try_again(char **argv)
         char mode[32], *words[] = {argv[0], argv[1], mode, argv[3], NULL};
 
         snprintf(mode, sizeof mode, "again_%d", turn);
+        say("spawn");
         spawn(words, &inter);
+        say("spawned");
         meet(&inter, 1, turn, processes);
         await_ends(processes);
         try(MPI_COMM_WORLD, "parents", "parents");

@@ -50,9 +50,15 @@ class Job:
             time.sleep(0.02)
 
     def left(self, grace_s: float) -> list[str]:
-        """Return the processes that stay after the end, for so long."""
+        """Return the processes that stay after the end, for so long.
+
+        None is seen three times: a process that execve is just giving another program has no environment to be read.
+        """
         deadline_s = time.monotonic() + grace_s
-        while (pids := marked_processes(self.marker)) and time.monotonic() < deadline_s:
+        pids: list[int] = []
+        for _ in range(3):
+            while (pids := marked_processes(self.marker)) and time.monotonic() < deadline_s:
+                time.sleep(0.05)
             time.sleep(0.05)
         return [f"{pid}: {words(pid)}" for pid in pids]
 

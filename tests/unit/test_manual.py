@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import pathlib
 import pty
@@ -38,8 +39,13 @@ def environment() -> dict[str, str]:
 
 
 def test_pages_of_the_repository_are_up_to_date() -> None:
+    """The lines that differ are told: the pages are long, and of all commands."""
     found = {path.name: path.read_text(encoding="ascii") for path in (ROOT / "docs/man").glob("*")}
-    assert found == manual.pages(), "python -m mpiio_ext.cli.manual docs/man"
+    made = manual.pages()
+    assert found.keys() == made.keys()
+    lines = [line for name, text in made.items()
+             for line in difflib.unified_diff(found[name].splitlines(), text.splitlines(), name, "made", n=0)]
+    assert not lines, "\n".join(["python -m mpiio_ext.cli.manual docs/man", *lines[:40]])
 
 
 def test_every_command_and_every_option_has_its_place() -> None:
