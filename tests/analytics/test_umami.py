@@ -127,7 +127,7 @@ def test_a_coverage_factor_of_the_job_that_is_no_share_is_told() -> None:
     found = umami(select(history([1.0] * 7, opens))[0], 6)
     (row,) = [row for row in found.metrics if row.metric.name == "coverage_factor_opens"]
     assert row.value is None and row.box is not None and found.beyond == ["coverage_factor_opens"]
-    assert "Beyond 1.2 and not used: Coverage factor, opens." in show.text(found)
+    assert "or a cache answered: Coverage factor, opens." in show.text(found)
     assert "not used" not in show.text(umami(select(history([1.0] * 7, opens))[0], 5))
 
 

@@ -110,7 +110,8 @@ def text(found: Umami) -> str:
 
 def _unused(found: Umami) -> list[str]:
     """Return which values of the job are not used, and which rows are not compared."""
-    names = {"Beyond {0:g} and not used: {1}.": found.beyond,
+    names = {"Not used, as a factor above {0:g} means that samples of the servers are missing or a cache answered: "
+             "{1}.": found.beyond,
              "Not used, as the servers saw less than the job itself moved or nothing at all: {1}.": found.gaps}
     lines = [words.format(MOST_COVERAGE, ", ".join(metric(name).label for name in some))
              for words, some in names.items() if some]  # fmt: skip
