@@ -169,14 +169,17 @@ def launched(
         It cannot be started.
     """
     marker = uuid.uuid4().hex
+    process = None
     with _kept(marker):
-        process = subprocess.Popen(
-            command, env={**(os.environ if environment is None else environment), keeper.NAME: marker},
-            start_new_session=True, **options)
         try:
+            process = subprocess.Popen(
+                command, env={**(os.environ if environment is None else environment), keeper.NAME: marker},
+                start_new_session=True, **options)
             yield process
         finally:
-            if process.poll() != 0:  # also ranks that outlive a launcher that has failed
+            if process is None:  # an interrupt within Popen: the child may be there, and nobody knows it
+                keeper.kill_marked(marker)
+            elif process.poll() != 0:  # also ranks that outlive a launcher that has failed
                 _end(process, marker)
 
 

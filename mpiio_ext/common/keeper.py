@@ -17,6 +17,8 @@ NAME = "MPIIO_EXT_JOB"
 DONE = b"."
 #: Between asking a launcher to end and killing what is left, s.
 GRACE_S = 5.0
+#: Looks in a row that must find nothing: a process that is in fork or execve cannot be told by its environment.
+_LOOKS = 5
 
 
 def marked(marker: str) -> list[int]:
@@ -33,9 +35,11 @@ def marked(marker: str) -> list[int]:
 
 def kill_marked(marker: str) -> None:
     """Kill the processes that carry a marker, and those that they start meanwhile; waits until they are gone, 5 s."""
+    empty = 0
     for _ in range(250):
         left = marked(marker)
-        if not left:
+        empty = 0 if left else empty + 1
+        if empty == _LOOKS:
             return
         for pid in left:
             with contextlib.suppress(OSError):
