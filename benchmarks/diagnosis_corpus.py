@@ -41,11 +41,12 @@ def environment_of(variant: str, kind: str, data: str, tools: dict[str, str]) ->
         from mpiio_ext._load import get_library
 
         preloaded.insert(0 if variant == "front" else 1, str(get_library()))
-    if variant == "slow" or KINDS[kind].possible:
+    slow = variant.startswith("slow")
+    if slow or KINDS[kind].possible:
         preloaded.append(tools["slow_storage"])
-        below = data if variant == "slow" else f"{data}/slow"
-        found |= {"SLOW_STORAGE_PATH": below, "SLOW_STORAGE_MBPS": "200" if variant == "slow" else "20"}
-    found |= {"DXT_ENABLE_IO_TRACE": "1"} if variant == "dxt" else {}
+        below = data if slow else f"{data}/slow"
+        found |= {"SLOW_STORAGE_PATH": below, "SLOW_STORAGE_MBPS": "200" if slow else "20"}
+    found |= {"DXT_ENABLE_IO_TRACE": "1"} if variant.endswith("dxt") else {}
     found |= {"DARSHAN_MOD_DISABLE": "HEATMAP"} if variant == "bare" else {}
     return found | {"LD_PRELOAD": ":".join(preloaded)}
 

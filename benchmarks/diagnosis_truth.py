@@ -15,6 +15,7 @@ VARIANTS = {
     "dxt": "with DXT",
     "bare": "without HEATMAP",
     "slow": "200 MB/s a rank at most",
+    "slow-dxt": "the same with DXT",
     "front": "with the library in front of Darshan",
     "behind": "with the library behind Darshan",
 }

@@ -101,7 +101,8 @@ class Row:
         Requests that do not begin at a block; of `pairs` of a rank's successive requests, those that are adjacent, that
         lie behind, and that have the distance that is the most common one of their batch.
     wall, called : seconds in which any rank is in a request, and in which any is in a request or an MPI-IO call.
-    calls : seconds in MPI-IO calls, summed up over the ranks; 0 without them.
+    calls : array
+        Of each rank: seconds in MPI-IO calls; 0 without them.
     blocks, shared : blocks of which a request covers a part, and those that several ranks cover so (of a sample).
     stripe_time, stripe_bytes : array
         Seconds and bytes of requests within one stripe, for each place of the layout.
@@ -120,7 +121,7 @@ class Row:
     pairs: int = 0
     wall: float = 0.0
     called: float = 0.0
-    calls: float = 0.0
+    calls: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
     blocks: int = 0
     shared: int = 0
     stripe_time: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
@@ -130,6 +131,16 @@ class Row:
     def together(self) -> float:
         """Return how many ranks are in requests at once, on average over the time in which any is."""
         return float(self.busy.sum()) / self.wall if self.wall > 0 else 0.0
+
+    @property
+    def waits(self) -> float:
+        """Return how long a rank is in MPI-IO calls beyond its requests, at most (s); 0 where calls are not known."""
+        return float(np.max(self.calls - self.busy, initial=0.0)) if self.calls.any() else 0.0
+
+    @property
+    def called_for(self) -> float:
+        """Return the time in MPI-IO calls over that in their requests, of all ranks; 0 where calls are not known."""
+        return float(self.calls.sum()) / max(float(self.busy.sum()), 1e-9)
 
 
 @dataclasses.dataclass

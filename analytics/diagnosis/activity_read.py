@@ -11,6 +11,7 @@ Guarantees. Memory is bounded; blocks that ranks share are sampled where they ar
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -215,7 +216,7 @@ class _Sums:
         self.ranks: dict[int, Numbers] = {}
         self.sums = np.zeros(5)
         self.union, self.called = Union(), Union()
-        self.calls = 0.0
+        self.calls: collections.defaultdict[int, float] = collections.defaultdict(float)
         self.blocks: list[Whole] = []
         self.every = 1
         stripes = layout.stripes if 1 < layout.stripes <= 4096 and layout.stripe_bytes > 0 else 0
@@ -228,9 +229,10 @@ class _Sums:
         blocks, shared = self._shared()
         unaligned, consecutive, forward, regular, pairs = (int(each) for each in self.sums)
         self.called.add(*self.union.parts())
+        calls = np.array([self.calls.get(rank, 0.0) for rank in self.ranks])
         requests, moved, busy, first, last = values
         return Row(ranks, requests, moved, busy, first, last, unaligned, consecutive, forward, regular, pairs,
-                   self.union.seconds, self.called.seconds, self.calls, blocks, shared,
+                   self.union.seconds, self.called.seconds, calls, blocks, shared,
                    self.stripe[0], self.stripe[1])  # fmt: skip
 
     def add_blocks(self, blocks: Whole, rank: int) -> None:
@@ -266,7 +268,7 @@ def _add_requests(found: Activity, log: DarshanFile, layouts: Mapping[int, Layou
         for number, (file, access) in enumerate(zip(batch.file.tolist(), batch.records, strict=True)):
             if (into := sums.get((file, access.write))) is not None:
                 start, end = batch.part(number)
-                into.calls += float((end - start).sum())
+                into.calls[access.rank] += float((end - start).sum())
                 into.called.add(*merged(start, end))
     found.rows = {key: each.row() for key, each in sums.items()}
     found.wall = {way: union.seconds for way, union in ways.items()}

@@ -33,7 +33,7 @@ def turns(case: Case) -> Finding | None:
     """Many ranks access a file, one at a time."""
     limits = case.limits
     alone = ~((case.per_file["no_collective"] <= 0.5) & (case.files["{collective}"] > 0))  # else data are exchanged
-    alone &= ~(case.in_mpi >= case.limits.waits * case.in_calls)  # else calls overlap, and wait for locks
+    alone &= _waiting(case)[1] < limits.waits  # else calls overlap, and wait for locks
     for place, row in case.traced(case.files.critical & alone):
         span = float(row.last.max() - row.first.min())
         enough = case.movers[place] >= limits.taking_turns and row.requests.sum() >= 8 * len(row.ranks)
@@ -75,14 +75,26 @@ def _turns(
     )
 
 
+def _waiting(case: Case) -> tuple[Numbers, Numbers]:
+    """Return how long a rank waits in MPI-IO calls on each file (s), and their time over that of their requests.
+
+    The slowest rank in calls and the slowest in requests may be two: where each rank's times are known, they count.
+    """
+    inside = np.minimum(case.in_mpi, case.exclusive)
+    waits, longer = inside - case.in_calls, inside / np.maximum(case.in_calls, 1e-9)
+    for place, row in case.traced(case.files.critical):
+        waits[place] = max(waits[place], min(row.waits, case.exclusive[place]))
+        longer[place] = max(longer[place], row.called_for)
+    return waits, longer
+
+
 def waiting_calls(case: Case) -> Finding | None:
     """Independent MPI-IO calls take far longer than the requests that they make: locks, atomic mode, or copies."""
-    inside = np.minimum(case.in_mpi, case.exclusive)
-    waits = inside - case.in_calls
+    waits, longer = _waiting(case)
     alone = case.per_file["no_collective"] > 0.5
     sieves = (case.files["bytes_read"] > 0) & (case.files["bytes_written"] > 0)  # rules of their own
     chosen = case.files.critical & alone & ~sieves & (case.files["ranks"] > 1) & ~(case.movers < 2)
-    chosen &= (inside >= case.limits.waits * case.in_calls) & (waits >= 0.3 * case.exclusive)
+    chosen &= (longer >= case.limits.waits) & (waits >= 0.3 * case.exclusive)
     if not chosen.any():
         return None
     together = [row.together for _, row in case.traced(chosen)]
@@ -90,7 +102,7 @@ def waiting_calls(case: Case) -> Finding | None:
     return case.finding(
         "waiting_calls",
         "Ranks wait inside of MPI-IO calls: these take"
-        f" {said(case.value(float(inside[chosen].sum() / max(case.in_calls[chosen].sum(), 1e-9))), 'ratio')} as long as"
+        f" {said(case.value(case.mean(longer, chosen)), 'ratio')} as long as"
         " the requests that they make (locks, atomic mode, or copies of pieces).",
         float(waits[chosen].sum()),
         "high" if sure else "medium",
@@ -98,7 +110,7 @@ def waiting_calls(case: Case) -> Finding | None:
         if sure
         else "times of MPI-IO and of POSIX are in the log; what happens between, is not",
         [
-            *case.evidence("time of the slowest rank in MPI-IO calls", float(inside[chosen].sum()), "s"),
+            *case.evidence("time that a rank waits in MPI-IO calls", float(waits[chosen].sum()), "s"),
             *case.evidence("time of the slowest rank in requests", float(case.in_calls[chosen].sum()), "s"),
             *(case.evidence("ranks in a request at once, on average", max(together), "count") if together else []),
         ],

@@ -93,11 +93,21 @@ def test_what_dxt_or_heatmap_have_lost_is_said() -> None:
 @pytest.mark.parametrize(("together", "confidence"), [(1.0, "high"), (4.0, "medium"), (None, "medium")])
 def test_calls_that_wait(together: float | None, confidence: str) -> None:
     """The slowest rank is in MPI-IO calls for 9 s, and for 1 s in the requests that these make."""
-    one = None if together is None else row([1.0] * 8, 8.0 / together, called=9.0, calls=72.0)
+    one = None if together is None else row([1.0] * 8, 8.0 / together, called=9.0, calls=np.full(8, 9.0))
     calls = {1: Calls(mpi={False: 0.0, True: 9.0})}
     found = told(seen(one, calls=calls), write_time=8.0, slowest_rank_time=1.0)
     assert causes(found)["waiting_calls"] == confidence and "turns" not in causes(found)
+    if one is not None:
+        one.calls = np.zeros(8)
     assert "waiting_calls" not in causes(told(seen(one, calls={1: Calls()})))
+
+
+def test_the_rank_that_waits_is_not_the_one_that_works() -> None:
+    """One rank is long in its requests, for the machine took its turn away; the others wait for its lock meanwhile."""
+    one = row([1.0, 6.0, 1.0, 1.0], 9.0, called=9.5, calls=np.array([6.0, 7.0, 6.0, 6.0]))
+    calls = {1: Calls(mpi={False: 0.0, True: 6.25})}
+    found = told(seen(one, calls=calls), ranks=4, write_time=9.0, slowest_rank_time=6.0)
+    assert causes(found)["waiting_calls"] == "high" and "turns" not in causes(found)
 
 
 def test_syncs() -> None:
