@@ -163,26 +163,18 @@ def _empty(tables: Mapping[str, pa.Table]) -> bool:
 
 def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[str, pa.Table]]]:
     """Return the tables of each log; those that cannot be read are told on stderr, and an error if none can."""
-    import pyarrow.compute as pc
-
-    from mpiio_ext.analytics.sources.darshan import convert
+    from mpiio_ext.analytics.report.log import tables_of
 
     found = []
     for path in files:
         if not path.is_file():
             raise AnalyticsError(f"{path}: there is no such log")
-        converted = convert([path.name], str(path.absolute().parent))
-        outcome = converted.outcomes[0]
+        tables, outcome = tables_of(path)
         if outcome.status != "whole":
             reason = outcome.status if anonymous else f"{path}: {outcome.status}: {outcome.reason}"
             click.echo(f"mpiio-ext: {reason}", err=True)
-        if outcome.status == "skipped":
-            continue
-        tables = dict(converted.tables)
-        for name in ("darshan_job", "darshan_file"):  # a log without job ID is a job all the same
-            ids = pc.fill_null(tables[name]["job_id"], 0)
-            tables[name] = tables[name].set_column(tables[name].column_names.index("job_id"), "job_id", ids)
-        found.append((path, tables))
+        if outcome.status != "skipped":
+            found.append((path, tables))
     if not found:
         raise AnalyticsError("no log could be read")
     return found
