@@ -43,7 +43,7 @@ def in_io(files: Files, activity: Activity | None, processes: int, run_s: float)
     meta, data = ranks.metadata_and_data(files, float(processes))
     moving = opening = 0.0
     if activity is not None:
-        moving = activity.both if activity.source == "DXT" else 0.0
+        moving = float((activity.busy[1] - activity.busy[0]).sum()) if activity.source == "DXT" else 0.0
         numbers = files.table["file_id"].to_pylist()
         own = np.nan_to_num(files["ranks"], nan=1.0)
         opening = sum(activity.calls[number].opening / (processes if count == 1 else 1)

@@ -99,13 +99,15 @@ def _document(
     from mpiio_ext.analytics.diagnosis.activity_read import activity_of
     from mpiio_ext.analytics.factors.extract import with_jobs
     from mpiio_ext.analytics.factors.files import Files
-    from mpiio_ext.analytics.report.findings import diagnoses, findings
-    from mpiio_ext.analytics.report.log import tables_of
+    from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
+    from mpiio_ext.analytics.report.logs import by_job
     from mpiio_ext.analytics.run import files as accessed
+    from mpiio_ext.analytics.sources.darshan import convert
 
-    tables, outcome = tables_of(log)
-    if outcome.status == "skipped":
-        raise AnalyticsError(f"{log}: {outcome.reason}")
+    converted = convert([log.name], str(log.absolute().parent))
+    if converted.outcomes[0].status == "skipped":
+        raise AnalyticsError(f"{log}: {converted.outcomes[0].reason}")
+    tables = dict(by_job([(log, converted.tables)])[0].tables)
     tables["darshan_file"] = _of_the_program(tables["darshan_file"])
     job = tables["darshan_job"].to_pylist()[0]
     program, processes, run_s = job["exe"] or job["app"] or "PROGRAM", job["processes"] or 1, job["run_time"] or 0.0
@@ -115,7 +117,7 @@ def _document(
         taken = bool(statistics) and command == opening.TAKEN
         return None if taken else opening.concrete(command, program, processes)
 
-    told = diagnoses(tables, activity=activity, concrete=concrete)
+    told = diagnoses(tables, Known(activity=activity), concrete=concrete)
     documents = [one["document"] for one in told]
     files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
     io_s = accessed.in_io(files, activity, processes, run_s) if len(files) else 0.0

@@ -57,7 +57,7 @@ def test_report_is_of_a_run_where_it_is_given_one(tmp_path: pathlib.Path) -> Non
     (tmp_path / "results").mkdir()
     (tmp_path / ".io.html.0.run").mkdir()
     (tmp_path / ".io.html.0.run" / "0.mpioxtrace").write_bytes(b"cut")
-    said = {name: CliRunner().invoke(main, ["report", str(tmp_path / name)]).output
+    said = {name: CliRunner().invoke(main, ["report", str(tmp_path / name), "-o", str(tmp_path / "io.html")]).output
             for name in ("results", ".io.html.0.run")}  # fmt: skip
     assert "is now `main bench report`" in said["results"]
     assert "bench" not in said[".io.html.0.run"] and "No call was recorded" in said[".io.html.0.run"]

@@ -43,8 +43,9 @@ def log_of(path: pathlib.Path, ranks: int, *, count: int = 20, size: int = 512) 
     row = np.zeros(1, record_type(layout))
     row["id"], row["rank"] = record_id(name), -1
     values = {"OPENS": ranks, "WRITES": ranks * count, "BYTES_WRITTEN": ranks * count * size,
-              "SEQ_WRITES": ranks * count, "SIZE_WRITE_100_1K": ranks * count, "FILE_NOT_ALIGNED": ranks * count, "FILE_ALIGNMENT": 4096,
-              "SLOWEST_RANK_BYTES": count * size, "FASTEST_RANK_BYTES": count * size}  # fmt: skip
+              "SEQ_WRITES": ranks * count, "SIZE_WRITE_100_1K": ranks * count, "FILE_NOT_ALIGNED": ranks * count,
+              "FILE_ALIGNMENT": 4096, "SLOWEST_RANK_BYTES": count * size,
+              "FASTEST_RANK_BYTES": count * size}  # fmt: skip
     for counter, value in values.items():
         row["counters"][0, layout.at(counter)] = value
     times = {"F_WRITE_TIME": 9.0 * ranks, "F_WRITE_START_TIMESTAMP": 0.1, "F_WRITE_END_TIMESTAMP": 9.6,
