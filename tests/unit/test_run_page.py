@@ -92,8 +92,8 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
         "/scratch/out.h5", 80, 512.0, "strided")  # fmt: skip
     assert row["who"] == "all 4 ranks" and found.files.table().num_rows == 1
     assert {"time-line-ranks", "bandwidth", "heat"} == set(found.figures)
-    assert "<svg" in found.figures["heat"]._repr_html_() and found.figures["bandwidth"].table().num_rows == 100
-    moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 0.1
+    assert "<svg" in found.figures["heat"]._repr_html_() and found.figures["bandwidth"].table().num_rows == 120
+    moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
     assert moved == pytest.approx(4 * 20 * 512, rel=0.01)
     assert found.findings.rows()[0]["next_step"] and "Findings" in repr(found.findings)
 
