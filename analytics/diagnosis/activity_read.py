@@ -220,7 +220,7 @@ class _Sums:
         self.union, self.called = Union(), Union()
         self.calls: collections.defaultdict[int, float] = collections.defaultdict(float)
         self.blocks: list[Whole] = []
-        self.every = 1
+        self.kept, self.every = 0, 1
         stripes = layout.stripes if 1 < layout.stripes <= 4096 and layout.stripe_bytes > 0 else 0
         self.stripe = np.zeros((2, stripes))
 
@@ -241,10 +241,12 @@ class _Sums:
         """Add blocks of which a rank covers a part."""
         blocks = np.unique(blocks[blocks % self.every == 0])
         self.blocks.append(np.stack([blocks, np.full(len(blocks), rank)]))
-        if sum(each.shape[1] for each in self.blocks) > _MOST_BLOCKS:
+        self.kept += len(blocks)
+        if self.kept > _MOST_BLOCKS:
             self.every *= 4
             every = np.concatenate(self.blocks, axis=1)
             self.blocks = [every[:, every[0] % self.every == 0]]
+            self.kept = self.blocks[0].shape[1]
 
     def _shared(self) -> tuple[int, int]:
         if not self.blocks:
