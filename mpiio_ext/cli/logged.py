@@ -54,7 +54,7 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 def _check(target: Path) -> None:
     """Refuse a log that could not be made in the end: the run may take hours."""
-    check_target(target)
+    check_target(target, example="run.darshan")
     for package in ("darshan", "numpy", "pyarrow"):
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError("`run --darshan`", package, "pioneer")
