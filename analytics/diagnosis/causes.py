@@ -54,7 +54,7 @@ def small_requests(case: Case) -> Finding | None:
     chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
     chosen &= ~(case.files["opens"] * limits.requests_of_an_open > counts)  # else the program does not jump, it reopens
     if not chosen.any():
-        return None
+        return _tiny_calls(case)
     independent, collective = case.total("{independent}", chosen), case.total("{collective}", chosen)
     calls, requests = np.nansum([independent, collective]), float(np.nansum(counts[chosen]))
     mean, forward = case.total("{bytes}", chosen) / requests, case.total("{sequential}", chosen) / requests
@@ -92,7 +92,7 @@ def small_requests(case: Case) -> Finding | None:
     )
 
 
-def tiny_calls(case: Case) -> Finding | None:
+def _tiny_calls(case: Case) -> Finding | None:
     """Bytes or lines go through the C library one by one: the calls take the time, though it gathers them."""
     files, limits, calls = case.files, case.limits, np.nan_to_num(case.files["{requests}"])
     of_posix = files.requests("read") + files.requests("write")
@@ -366,7 +366,6 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     slow_ost,
     read_modify_write,
     small_requests,
-    tiny_calls,
     redundant_reads,
     contention,
     root_writes,
