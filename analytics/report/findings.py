@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.common import page
 
 if TYPE_CHECKING:
@@ -19,11 +21,29 @@ _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 _WARNING = 0.2
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is known of a job beside its rows, and how it is to be told.
+
+    Attributes
+    ----------
+    anonymous : names were taken out of the tables; the diagnosis shall name neither OSTs nor exact numbers.
+    osts : so many OSTs are known to exist.
+    activity : what DXT and HEATMAP of its log tell.
+    disks : which disks were down or not ready when it began.
+    limits : from which values on something is a cause.
+    """
+
+    anonymous: bool = False
+    osts: int | None = None
+    activity: Activity | None = None
+    disks: DiskStates | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
+
+
 def diagnoses(
-    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None,
-    activity: Activity | None = None, own_share: Mapping[str, float | None] | None = None,
-    disks: DiskStates | None = None,
-) -> list[dict[str, Any]]:  # fmt: skip
+    tables: Mapping[str, pa.Table], known: Known | None = None, own_share: Mapping[str, float | None] | None = None
+) -> list[dict[str, Any]]:
     """Return the diagnosis of a job in each direction that has I/O time, the most important first.
 
     That is the one whose sure cause takes most time, else the longer; the writes where reads are but a part of them.
@@ -31,10 +51,11 @@ def diagnoses(
     """
     from mpiio_ext.analytics.diagnosis import diagnose
 
+    how = vars(known or Known())
     found: list[tuple[tuple[bool, bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:
-        one = diagnose(tables["darshan_job"], tables["darshan_file"], direction, anonymous=anonymous, osts=osts,
-                       activity=activity, own_share=(own_share or {}).get(direction), disks=disks)  # fmt: skip
+        one = diagnose(tables["darshan_job"], tables["darshan_file"], direction,
+                       own_share=(own_share or {}).get(direction), **how)  # fmt: skip
         alone = direction == _DIRECTIONS[-1] and not found and bool(one.findings)  # metadata calls of neither direction
         if one.critical_files or alone:
             shown = [_shown(finding, direction) for finding in one.findings]
@@ -55,10 +76,7 @@ def findings(told: list[dict[str, Any]]) -> list[page.Finding]:
 
 def _shown(finding: Finding, direction: str) -> tuple[tuple[int, float], page.Finding]:
     """Return what a finding is sorted by (confidence, then time), and what a page says of it."""
-    from mpiio_ext.common.units import seconds_text
-
-    evidence = [f"Explains {finding.explained} of the {direction}s "
-                f"({seconds_text(finding.time)}); confidence {finding.confidence}: {finding.reason}"]  # fmt: skip
+    evidence = [f"Of the {direction}s: explains {finding.explained}; confidence {finding.confidence}: {finding.reason}"]
     evidence += [one.text() for one in finding.evidence]
     for label, names in (("files", finding.files), ("OSTs", finding.osts)):
         if names:
