@@ -270,19 +270,29 @@ static void put(const mpiox_stats *stats, const mpiox_stats_subject *about, form
     free(text);
 }
 
+static const char *environment(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* The page of a run has the statistics in a file of its own, and the user, who may want none, where he wants them. */
 static void print(const mpiox_stats *stats, mpiox_stats_subject *about, mpiox_stats_level level)
 {
     static form *const json[] = {mpiox_stats_json}, *const texts[] = {mpiox_stats_line, mpiox_stats_table};
-    const char *file = getenv("MPIOX_STATS_FILE");
+    const char *file = environment("MPIOX_STATS_FILE"), *page = environment("MPIOX_REPORT_STATS");
     const bool full = level == MPIOX_STATS_FULL || level == MPIOX_STATS_ON;
     mpiox_stats_identity identity;
 
-    file = file != NULL && file[0] != '\0' ? file : NULL;
-    if (file != NULL || level == MPIOX_STATS_JSON) {
-        mpiox_stats_identity_get(&identity);
-        about->identity = &identity;
+    mpiox_stats_identity_get(&identity);
+    about->identity = &identity;
+    if (page != NULL)
+        put(stats, about, json, 1, "\n", page);
+    if (page != NULL && file == NULL && environment("MPIOX_STATS") == NULL)
+        return;
+    if (file != NULL || level == MPIOX_STATS_JSON)
         put(stats, about, json, 1, "\n", file);
-    }
     if (level == MPIOX_STATS_JSON || (file != NULL && level == MPIOX_STATS_ON))
         return;
     if (!about->repeats)
@@ -342,7 +352,8 @@ static mpiox_stats_level run_level(void)
 {
     mpiox_hints hints;
 
-    if (getenv("MPIOX_STATS") == NULL && getenv("MPIOX_STATS_FILE") == NULL)
+    if (environment("MPIOX_STATS") == NULL && environment("MPIOX_STATS_FILE") == NULL &&
+        environment("MPIOX_REPORT_STATS") == NULL)
         return MPIOX_STATS_OFF;
     mpiox_hints_resolve("", MPI_INFO_NULL, &hints, NULL, NULL);
     return hints.stats;
@@ -433,7 +444,8 @@ static void report_alone(int rank)
     subject.repeats = without_files || (files[0] == 1 && files[1] == 0);
     subject.delegates = sum_own_delegates(&delegates) ? &delegates : NULL;
     print(&reported, &subject, level);
-    if (without_files && level != MPIOX_STATS_JSON && !mpiox_witness_is_there())
+    if (without_files && level != MPIOX_STATS_JSON && !mpiox_witness_is_there() &&
+        environment("MPIOX_REPORT_STATS") == NULL)
         fputs("mpiio_ext: rank 0 opened no file through this library; why: mpiio-ext doctor -- PROGRAM\n", stderr);
 }
 
