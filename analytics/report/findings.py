@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.analytics.diagnosis.limits import Limits
@@ -12,7 +12,7 @@ from mpiio_ext.common import page
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mpiio_ext.analytics.diagnosis import Finding
+    from mpiio_ext.analytics.diagnosis import Diagnosis, Finding
     from mpiio_ext.analytics.diagnosis.activity import Activity
     from mpiio_ext.analytics.tools.health import DiskStates
 
@@ -42,12 +42,14 @@ class Known:
 
 
 def diagnoses(
-    tables: Mapping[str, pa.Table], known: Known | None = None, own_share: Mapping[str, float | None] | None = None
+    tables: Mapping[str, pa.Table], known: Known | None = None, own_share: Mapping[str, float | None] | None = None,
+    *, concrete: Callable[[str], str | None] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the diagnosis of a job in each direction that has I/O time, the most important first.
 
     That is the one whose sure cause takes most time, else the longer; the writes where reads are but a part of them.
     Each is a mapping of ``document`` (JSON values), ``text`` (lines) and ``shown`` (findings for a page).
+    `concrete` makes the commands of advice those of the program at hand; advice of which it makes None is left out.
     """
     from mpiio_ext.analytics.diagnosis import diagnose
 
@@ -56,6 +58,7 @@ def diagnoses(
     for direction in _DIRECTIONS:
         one = diagnose(tables["darshan_job"], tables["darshan_file"], direction,
                        own_share=(own_share or {}).get(direction), **how)  # fmt: skip
+        one = one if concrete is None else _concrete(one, concrete)
         alone = direction == _DIRECTIONS[-1] and not found and bool(one.findings)  # metadata calls of neither direction
         if one.critical_files or alone:
             shown = [_shown(finding, direction) for finding in one.findings]
@@ -66,6 +69,15 @@ def diagnoses(
             told = {"document": one.to_dict(), "text": one.text(), "shown": shown}
             found.append(((sure, not needless, time), told))
     return [told for _, told in sorted(found, key=lambda item: item[0], reverse=True)]
+
+
+def _concrete(one: Diagnosis, concrete: Callable[[str], str | None]) -> Diagnosis:
+    def made(finding: Finding) -> Finding:
+        pairs = [(advice, concrete(advice.command)) for advice in finding.advice]
+        kept = [dataclasses.replace(advice, command=command) for advice, command in pairs if command is not None]
+        return dataclasses.replace(finding, advice=kept)
+
+    return dataclasses.replace(one, findings=[made(finding) for finding in one.findings])
 
 
 def findings(told: list[dict[str, Any]]) -> list[page.Finding]:
@@ -81,7 +93,7 @@ def _shown(finding: Finding, direction: str) -> tuple[tuple[int, float], page.Fi
     for label, names in (("files", finding.files), ("OSTs", finding.osts)):
         if names:
             evidence.append(f"{label}: {', '.join(names)}")
-    advice = [f"{one.text}{f' ({one.see})' if one.see else ''}{f' Command: {one.command}' if one.command else ''}"
+    advice = [f"{one.text}{f' ({one.see})' if one.see else ''}{f' Command: `{one.command}`' if one.command else ''}"
               for one in finding.advice]  # fmt: skip
     weight: Literal["warning", "note"] = "warning" if finding.share >= _WARNING else "note"
     shown = page.Finding(weight=weight, title=finding.title, evidence=evidence, advice=advice)
