@@ -185,6 +185,8 @@ class Activity:
     moved : array (2, bands, bins)
         Bytes read and written by requests of DXT; zeros without it.
     bands : bands of ranks in them.
+    alone : array (2, processes)
+        Of the files that a rank has for itself: its seconds in metadata calls, and its opens.
     heat : mapping of bool to array
         Bytes by rank, of HEATMAP; empty without it.
     in_turn : mapping of bool to tuple
@@ -204,6 +206,7 @@ class Activity:
     line: Line = dataclasses.field(default_factory=lambda: np.zeros((3, 1, BINS)))
     moved: Line = dataclasses.field(default_factory=lambda: np.zeros((2, 1, BINS)))
     bands: int = 1
+    alone: Line = dataclasses.field(default_factory=lambda: np.zeros((2, 0)))
     heat: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
     in_turn: dict[bool, tuple[float, int]] = dataclasses.field(default_factory=dict)
     durations: dict[bool, Whole] = dataclasses.field(default_factory=dict)
