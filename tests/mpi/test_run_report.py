@@ -28,7 +28,7 @@ KNOWN = {
     "metadata_storm": ({}, "metadata calls (open, stat, seek, sync) of 900 files, with 3,000 opens by each rank"),
     "random_reads": ({}, "4 KiB independent reads from `input` at random places"),
     "imbalance": (SLOW, "writes to `data` of the slowest rank, which has 2.4 times the bytes of an average rank"),
-    "slow_target": ({"SLOW_STORAGE_MBPS": "20", "below": "slow"}, "a slow server"),
+    "slow_target": ({"SLOW_STORAGE_MBPS": "4", "below": "slow"}, "a slow server"),
     "read_modify_write": (SLOW, "small writes to `data` carried out by read-modify-write"),
     "well_behaved": (SLOW, "no cause of slow I/O stands out"),
 }
