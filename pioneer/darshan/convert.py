@@ -208,6 +208,11 @@ def _modules(run: _Run, layouts: Sequence[Layout], everyone: int) -> tuple[dict[
     return regions, names, total
 
 
+def heads_of(folder: Path) -> list[own.Head]:
+    """Return what recordings say of their processes, or traces where there is none, by rank and start."""
+    return recordings.heads([folder]) or own.heads([folder])
+
+
 def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "") -> Written:
     """Write a trace of ``mpiio-ext trace``, or a recording, as a Darshan log.
 

@@ -3,8 +3,8 @@
  *
  * Problem.   What a person asks of a run, where the time went, which files, which sizes, fits into a few KiB a file; a
  *            trace of it takes some bytes for each of billions of calls.
- * Algorithm. The counters are those of Darshan's runtime, by the table of pioneer/darshan/meanings.py. Those of POSIX and
- *            stdio grow with each call, wherever it was made, those of MPI-IO with what the program itself has called.
+ * Algorithm. The counters are those of Darshan's runtime, by the table of pioneer/darshan/meanings.py. Those of POSIX
+ *            and stdio grow with each call, wherever it was made, those of MPI-IO with what the program itself calls.
  *            Where there is MPI they grow from the end of MPI_Init to the beginning of MPI_Finalize. A file that has no
  *            room for its own record is counted in that of the others.
  * Guarantee. The same numbers as pioneer/darshan/records.py makes of a trace. Memory does not depend on the calls.
@@ -117,10 +117,6 @@ __attribute__((noinline)) static mpiox_recording_record *look_up(int module, int
 
 static inline mpiox_recording_record *record_of(int module, int64_t file, bool makes)
 {
-    if (__builtin_expect(recent_generation != f->generation, 0)) {
-        memset(recent, 0, sizeof recent);
-        recent_generation = f->generation;
-    }
     return recent[module].file == file ? recent[module].record : look_up(module, (int32_t)file, makes);
 }
 
@@ -189,14 +185,25 @@ static inline void follow(mpiox_recording_record *r, int which, int64_t value)
     r->values[which]++;
 }
 
+/* By the number of bits of a size: a bucket, and from which size on it is the next one. */
 static inline int bucket_of(int64_t size)
 {
-    static const int64_t edges[] = {101, 1025, 10241, 102401, 1048577, 4194305, 10485761, 104857601, 1073741825};
-    int bucket = 0;
+#define FROM(bits, bucket, edge) [bits] = {bucket, edge}
+#define NONE INT64_MAX
+    static const struct {
+        int64_t bucket, edge;
+    } by_bits[64] = {
+        FROM(0, 0, NONE),  FROM(1, 0, NONE),        FROM(2, 0, NONE),       FROM(3, 0, NONE),     FROM(4, 0, NONE),
+        FROM(5, 0, NONE),  FROM(6, 0, NONE),        FROM(7, 0, 101),        FROM(8, 1, NONE),     FROM(9, 1, NONE),
+        FROM(10, 1, NONE), FROM(11, 1, 1025),       FROM(12, 2, NONE),      FROM(13, 2, NONE),    FROM(14, 2, 10241),
+        FROM(15, 3, NONE), FROM(16, 3, NONE),       FROM(17, 3, 102401),    FROM(18, 4, NONE),    FROM(19, 4, NONE),
+        FROM(20, 4, NONE), FROM(21, 4, 1048577),    FROM(22, 5, NONE),      FROM(23, 5, 4194305), FROM(24, 6, 10485761),
+        FROM(25, 7, NONE), FROM(26, 7, NONE),       FROM(27, 7, 104857601), FROM(28, 8, NONE),    FROM(29, 8, NONE),
+        FROM(30, 8, NONE), FROM(31, 8, 1073741825),
+    };
+    const int bits = size > 0 ? 64 - __builtin_clzll((unsigned long long)size) : 0;
 
-    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
-        bucket += size >= edges[i];
-    return bucket;
+    return bits > 31 ? MPIOX_RECORDING_BUCKETS - 1 : (int)by_bits[bits].bucket + (size >= by_bits[bits].edge);
 }
 
 static inline int power_of(int64_t offset)
@@ -312,8 +319,7 @@ static void count_moving(const mpiox_tracefile_record *call, mpiox_recording_rec
     moment(r, 1 + way, start, end);
     busy(r, way, start, end);
     count_access(r, way, offset, size, call->duration);
-    if (size > 0)
-        mpiox_recording_spread(2 * m->module + way, start, end, size);
+    mpiox_recording_time_add(m->class, r->name, start, end, 2 * m->module + way, size);
     if (m->module != MPIOX_RECORDING_STDIO)
         mpiox_recording_keep(&(mpiox_recording_segment){.offset = offset,
                                                         .length = size,
@@ -356,18 +362,21 @@ static inline bool succeeded(const mpiox_tracefile_record *call, int module)
     return module == MPIOX_RECORDING_MPIIO ? call->result == 0 && call->depth == 0 : call->result >= 0;
 }
 
+/* Of a call that is no access that Darshan counts. */
 static void add_time(const mpiox_tracefile_record *call, const mpiox_recording_meaning *m, uint32_t name)
 {
-    const bool moves = m->class < MPIOX_RECORDING_META && call->result > 0;
-    const int64_t end = call->start + call->duration;
+    const bool in_mpiio = m->class == MPIOX_RECORDING_IN_MPIIO;
+    const int64_t bytes = in_mpiio && call->result == 0 && call->size > 0 ? call->size : 0;
 
-    if (m->class == MPIOX_RECORDING_IN_MPIIO && call->depth > 0)
-        return;
-    mpiox_recording_spread(2 * MPIOX_RECORDING_MODULES + m->class, call->start, end, call->duration);
-    mpiox_recording_step_on(m->class, name, call->start, end,
-                            moves && name > 0 ? bytes_of(call, m->module)
-                            : m->class == MPIOX_RECORDING_IN_MPIIO && call->result == 0 && call->size > 0 ? call->size
-                                                                                                          : 0);
+    if (!in_mpiio || call->depth == 0)
+        mpiox_recording_time_add(m->class, name, call->start, call->start + call->duration, -1, bytes);
+}
+
+__attribute__((noinline)) static void renew(void)
+{
+    memset(recent, 0, sizeof recent);
+    recent_generation = f->generation;
+    mpiox_recording_time_renew();
 }
 
 void mpiox_recording_add(const mpiox_tracefile_record *call)
@@ -385,14 +394,18 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
     if (m->class == MPIOX_RECORDING_NO_CLASS || !mpiox_recording_ready(call->start) ||
         call->start < f->header->started || f->header->stopped != 0)
         return;
+    if (__builtin_expect(recent_generation != f->generation, 0))
+        renew();
     mpiox_recording_record *r = NULL;
     if (m->kind != 0 && call->file > 0 && succeeded(call, m->module))
         r = record_of(m->module, call->file, m->makes);
     if (r != NULL && (m->kind == MPIOX_KIND_READ || m->kind == MPIOX_KIND_WRITE))
         count_moving(call, r, m);
-    else if (r != NULL)
-        count_other(call, r, *m);
-    add_time(call, m, r != NULL ? r->name : 0);
+    else {
+        if (r != NULL)
+            count_other(call, r, *m);
+        add_time(call, m, r != NULL ? r->name : 0);
+    }
     if (end > f->header->last)
         f->header->last = end;
 }

@@ -26,7 +26,6 @@ enum {
 };
 
 static mpiox_recording_file *const r = &mpiox_recording;
-static int32_t generation; /* that what follows is of */
 static mpiox_recording_lane *lanes[MPIOX_RECORDING_LANES];
 static int64_t bin, bin_start, bin_end; /* the bin that was last in use */
 static mpiox_recording_steps *steps;
@@ -35,11 +34,8 @@ static mpiox_recording_segments *segments;
 static int64_t room_for_segments;
 static uint64_t segment_bytes;
 
-static void renew(void)
+void mpiox_recording_time_renew(void)
 {
-    if (generation == r->generation)
-        return;
-    generation = r->generation;
     memset(lanes, 0, sizeof lanes);
     bin_start = bin_end = 0;
     steps = NULL;
@@ -115,16 +111,13 @@ __attribute__((noinline)) static void spread_far(mpiox_recording_lane *lane, int
     bin_end = bin_start + width;
 }
 
-void mpiox_recording_spread(int lane, int64_t start, int64_t end, int64_t amount)
+static inline void spread(int lane, int64_t start, int64_t end, int64_t amount)
 {
-    renew();
     mpiox_recording_lane *l = lanes[lane];
 
-    if (l == NULL && (l = lane_of(lane)) == NULL)
-        return;
-    if (start >= bin_start && end < bin_end)
+    if (__builtin_expect(l != NULL && start >= bin_start && end < bin_end, 1))
         l->bin[bin] += amount;
-    else
+    else if (l != NULL || (l = lane_of(lane)) != NULL)
         spread_far(l, start - r->header->started, end - r->header->started, amount);
 }
 
@@ -198,8 +191,21 @@ static bool more_steps(void)
     return true;
 }
 
-void mpiox_recording_step_on(int class, uint32_t name, int64_t start, int64_t end, int64_t bytes)
+__attribute__((noinline)) static void new_step(const mpiox_recording_step *one)
 {
+    if ((steps == NULL || steps->count == room_for_steps) && !more_steps()) {
+        if (steps == NULL)
+            return;
+        join_steps();
+    }
+    steps->step[steps->count] = *one;
+    last_step[one->class] = steps->count;
+    atomic_store_explicit((_Atomic int64_t *)(void *)&steps->count, steps->count + 1, memory_order_release);
+}
+
+void mpiox_recording_time_add(int class, uint32_t name, int64_t start, int64_t end, int lane, int64_t bytes)
+{
+    mpiox_recording_step *s = steps != NULL && last_step[class] >= 0 ? &steps->step[last_step[class]] : NULL;
     const mpiox_recording_step one = {.start = start,
                                       .end = end,
                                       .busy = end - start,
@@ -208,23 +214,13 @@ void mpiox_recording_step_on(int class, uint32_t name, int64_t start, int64_t en
                                       .name = name,
                                       .class = (uint32_t)class};
 
-    renew();
-    if (steps != NULL && last_step[class] >= 0) {
-        mpiox_recording_step *s = &steps->step[last_step[class]];
-
-        if (is_close(s, name, start, end, r->header->step_ns)) {
-            lengthen(s, &one);
-            return;
-        }
-    }
-    if ((steps == NULL || steps->count == room_for_steps) && !more_steps()) {
-        if (steps == NULL)
-            return;
-        join_steps();
-    }
-    steps->step[steps->count] = one;
-    last_step[class] = steps->count;
-    atomic_store_explicit((_Atomic int64_t *)(void *)&steps->count, steps->count + 1, memory_order_release);
+    spread(2 * MPIOX_RECORDING_MODULES + class, start, end, end - start);
+    if (lane >= 0 && bytes > 0)
+        spread(lane, start, end, bytes);
+    if (s != NULL && is_close(s, name, start, end, r->header->step_ns))
+        lengthen(s, &one);
+    else
+        new_step(&one);
 }
 
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */
@@ -235,7 +231,7 @@ static bool more_segments(void)
                            : room_for_segments < MOST_SEGMENTS ? 2 * room_for_segments
                                                                : MOST_SEGMENTS;
     const uint64_t bytes = sizeof *segments + (uint64_t)wanted * sizeof *segments->segment;
-    const bool fits = (segment_bytes + bytes) * SEGMENTS_SHARE <= r->capacity && r->header->unkept == 0;
+    const bool fits = (segment_bytes + bytes) * SEGMENTS_SHARE <= r->capacity;
     mpiox_recording_segments *made = fits ? mpiox_recording_take(MPIOX_RECORDING_SEGMENTS, bytes, 0) : NULL;
 
     if (made == NULL)
@@ -249,8 +245,7 @@ static bool more_segments(void)
 
 void mpiox_recording_keep(const mpiox_recording_segment *segment)
 {
-    renew();
-    if ((segments == NULL || segments->count == room_for_segments) && !more_segments()) {
+    if (r->header->unkept > 0 || ((segments == NULL || segments->count == room_for_segments) && !more_segments())) {
         r->header->unkept++;
         return;
     }

@@ -43,6 +43,7 @@ static void name_file(char *name, const char *suffix, int attempt)
 
 int mpiox_trace_place_create(const char *suffix)
 {
+    memset(here->host, 0, sizeof here->host);
     strcpy(here->host, "host");
     gethostname(here->host, sizeof here->host - 1);
     for (int attempt = 0; attempt < TRIES; attempt++) {
