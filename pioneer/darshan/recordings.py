@@ -186,7 +186,7 @@ def _fill(found: Recording, data: bytes, used: int) -> None:
     records, segments = [], []
     for kind, at, length in _items(data, used):
         if kind == 0:
-            found.problem = f"its bytes behind {at:,} are damaged"
+            found.problem = found.problem or f"its bytes behind {at:,} are damaged"
         elif kind == _NAME:
             found.names[int(np.frombuffer(data, "i8", 1, at + 8)[0])] = _text(data[at + 16 : at + length])
         elif kind == _RECORD:

@@ -116,13 +116,18 @@ def test_a_target_that_every_rank_refuses(extension: str, tmp_path: pathlib.Path
     assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
-@pytest.mark.parametrize("kind", ["calls", "few_aggregators", "metadata_storm", "random_reads"])
-def test_the_counters_are_darshans(kind: str, extension: str, program: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "recording"),
+    [("calls", False), ("calls", True), ("few_aggregators", True), ("metadata_storm", True), ("random_reads", True)],
+)
+def test_the_counters_are_darshans(
+    kind: str, recording: bool, extension: str, program: str, tmp_path: pathlib.Path
+) -> None:
     """Darshan's runtime and the tracer see the same calls of one run; what differs is named."""
     runtime = darshan_runtime()
     if kind != "calls":
         program = darshan_counters.compiled(str(tmp_path), runtime)["program"]
-    arguments = argparse.Namespace(darshan=runtime, ranks=2, library=False, path=tmp_path)
+    arguments = argparse.Namespace(darshan=runtime, ranks=2, library=False, path=tmp_path, recording=recording)
     tally: collections.Counter[tuple[str, str]] = collections.Counter()
     first: dict[str, str] = {}
     theirs, ours = darshan_counters.logs(program, kind, arguments)
