@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from mpiio_ext.analytics.cli_output import areas_of, dumps, miner_of, save, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.commands import HELP, json_option, output_option
+from mpiio_ext.common.options import Bandwidth
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mpiio_ext.analytics.diagnosis.activity import Activity
+    from mpiio_ext.analytics.report.logs import Told
     from mpiio_ext.analytics.tools.health import DiskStates
     from mpiio_ext.analytics.tools.system import System
 
@@ -64,27 +66,41 @@ def report_of_bench(results: Sequence[Path], output: Path | None) -> None:
         click.echo(f"mpiio-ext: left out, to keep the page below 1 MB: {page.left_out}", err=True)
 
 
+_LOW = click.option(
+    "--low-bandwidth", type=Bandwidth(), default="1GB/s", show_default=True, metavar="BANDWIDTH",
+    help="Bandwidth below which I/O counts as slow: of a faster job, only what is seen to cost time is a cause.",
+)  # fmt: skip
+
+
 @click.command("job", context_settings=HELP)
 @click.argument("job_id", type=int, metavar="JOBID")
 @store_options
 @output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
 @_INTERACTIVE
+@_LOW
 def job(
-    job_id: int, setup: Path, anonymous: bool, areas: Path | None, output: Path | None, as_json: bool, interactive: bool
-) -> None:
+    job_id: int, setup: Path, anonymous: bool, areas: Path | None, output: Path | None, as_json: bool,
+    interactive: bool, low_bandwidth: float,
+) -> None:  # fmt: skip
     """Diagnose the job JOBID: what was slow, on what evidence, and what would help."""
     from mpiio_ext.analytics.report.job import job_tables, store_osts
+    from mpiio_ext.analytics.report.logs import Logs, logs_of_store
 
     with miner_of(setup) as miner:
         tables = job_tables(miner, job_id)
-        osts = store_osts(miner, tables)
-    _tell(tables, areas_of(areas), anonymous, output, as_json, interactive, osts)
+        paths, gone = logs_of_store(miner, tables)
+        one = Logs(tables, paths, osts=store_osts(miner, tables))
+    found = areas_of(areas)
+    for log, why in gone:
+        told = "a log" if anonymous or found is not None else log
+        click.echo(f"mpiio-ext: {told} {why}: what DXT and HEATMAP of it tell is not used", err=True)
+    _tell(one.told(found, anonymous or found is not None, low_bandwidth), output, as_json, interactive)
 
 
 @click.command("logs", context_settings=HELP)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.darshan...")
-@output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page; of one log.")
+@output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page; of one job.")
 @json_option()
 @click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day.")
 @click.option("--areas", type=_PAGE, metavar="FILE", help="JSON object: application or pattern -> science area.")
@@ -93,27 +109,34 @@ def job(
 @click.option("--source", "sources", multiple=True, type=_PAGE, metavar="FILE",
               help="A file of a monitoring source: states of disks (mmlsdisk); may be repeated.")
 @click.option("--file-system", metavar="NAME", help="That the jobs used; default: the one with most of their bytes.")
+@click.option("--one-job", is_flag=True, help="The logs are of one job, whatever their IDs of jobs.")
+@_LOW
 def logs(
     files: tuple[Path, ...], output: Path | None, as_json: bool, anonymous: bool, areas: Path | None, interactive: bool,
-    site: Path | None, sources: tuple[Path, ...], file_system: str | None,
+    site: Path | None, sources: tuple[Path, ...], file_system: str | None, one_job: bool, low_bandwidth: float,
 ) -> None:  # fmt: skip
-    """Diagnose Darshan logs at once, without a set-up or a store."""
-    if output is not None and len(files) > 1:
-        raise click.UsageError("-o makes a page of one log; of many, fill a store (init) and use `report`")
+    """Diagnose Darshan logs at once, without a set-up or a store; logs with one ID of a job are told together."""
+    from mpiio_ext.analytics.report.logs import by_job, is_empty
+
     found = areas_of(areas)
     anonymous = anonymous or found is not None
-    converted = _converted(files, anonymous)
     system = _system(site, sources)
-    disks = {path: _disks(system, tables, file_system, anonymous) for path, tables in converted}
+    jobs = by_job(_converted(files, anonymous), one_job=one_job)
+    if output is not None and len(jobs) > 1:
+        raise click.UsageError("-o makes a page of one job; of many, fill a store (init) and use `report`")
+    for number, one in enumerate(jobs):
+        disks = {log: _disks(system, one.of(log), file_system, anonymous) for log in one.paths}
+        jobs[number] = dataclasses.replace(one, disks=disks)
     if as_json and len(files) > 1:  # one document, whatever could be read
-        click.echo(dumps([_document(*_hidden(tables, found, anonymous, path), anonymous, disks=disks.get(path))
-                          for path, tables in converted]))  # fmt: skip
+        click.echo(dumps([one.told(found, anonymous, low_bandwidth).document() for one in jobs]))
     else:
-        for number, (path, tables) in enumerate(converted, 1):
-            if len(files) > 1:
-                click.echo(click.style(f"log {number}" if anonymous else str(path), bold=True))
-            _tell(tables, found, anonymous, output, as_json, interactive, path=path, disks=disks.get(path))
-    if all(_empty(tables) for _, tables in converted):
+        for number, one in enumerate(jobs, 1):
+            if len(jobs) > 1:
+                paths = list(map(str, one.paths.values()))
+                names = f"job {number}" if anonymous else ", ".join([*paths[:3], *(["…"] if paths[3:] else [])])
+                click.echo(click.style(names, bold=True))
+            _tell(one.told(found, anonymous, low_bandwidth), output, as_json, interactive)
+    if all(is_empty(one.tables) for one in jobs):
         raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
 
 
@@ -156,15 +179,8 @@ def _disks(
     return disks
 
 
-def _empty(tables: Mapping[str, pa.Table]) -> bool:
-    """Return whether a log has lost the records of all its files."""
-    return not tables["darshan_file"].num_rows and any(tables["darshan_job"]["partial"].to_pylist())
-
-
 def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[str, pa.Table]]]:
     """Return the tables of each log; those that cannot be read are told on stderr, and an error if none can."""
-    import pyarrow.compute as pc
-
     from mpiio_ext.analytics.sources.darshan import convert
 
     found = []
@@ -178,63 +194,17 @@ def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[
             click.echo(f"mpiio-ext: {reason}", err=True)
         if outcome.status == "skipped":
             continue
-        tables = dict(converted.tables)
-        for name in ("darshan_job", "darshan_file"):  # a log without job ID is a job all the same
-            ids = pc.fill_null(tables[name]["job_id"], 0)
-            tables[name] = tables[name].set_column(tables[name].column_names.index("job_id"), "job_id", ids)
-        found.append((path, tables))
+        found.append((path, dict(converted.tables)))
     if not found:
         raise AnalyticsError("no log could be read")
     return found
 
 
-def _hidden(
-    tables: Mapping[str, pa.Table], areas: Mapping[str, str] | None, anonymous: bool, path: Path | None = None
-) -> tuple[Mapping[str, pa.Table], Activity | None]:
-    """Return the tables, and what DXT and HEATMAP of the log at `path` tell; without names where that was asked for."""
-    from mpiio_ext.analytics.diagnosis.activity_read import activity_of
-
-    activity = None if path is None else activity_of(path, tables)
-    if areas is None and not anonymous:
-        return tables, activity
-    from mpiio_ext.analytics.anonymous import anonymous_tables
-
-    hidden = anonymous_tables(tables, areas)
-    old, new = (each["darshan_file"]["file_id"].to_pylist() for each in (tables, hidden))
-    return hidden, activity and activity.renamed(dict(zip(old, new, strict=True)))
-
-
-def _document(
-    tables: Mapping[str, pa.Table], activity: Activity | None, anonymous: bool, osts: int | None = None,
-    disks: DiskStates | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Return what is known of a job as JSON can hold it."""
-    from mpiio_ext.analytics.report.job import document
-
-    found = document(tables, anonymous=anonymous, osts=osts, activity=activity, disks=disks)
-    found["diagnosis"] = [one["document"] for one in found["diagnosis"]]
-    return found
-
-
-def _tell(
-    tables: Mapping[str, pa.Table],
-    areas: Mapping[str, str] | None,
-    anonymous: bool,
-    output: Path | None,
-    as_json: bool,
-    interactive: bool,
-    osts: int | None = None,
-    path: Path | None = None,
-    disks: DiskStates | None = None,
-) -> None:
-    """Tell what is known of a job, and of its log at `path`: on a page, as JSON, or on the terminal."""  # fmt: skip
-    from mpiio_ext.analytics.report.output import job_page, job_text
-
-    hide = anonymous or areas is not None
-    tables, seen = _hidden(tables, areas, anonymous, path)
+def _tell(told: Told, output: Path | None, as_json: bool, interactive: bool) -> None:
+    """Tell what is known of a job: on a page, as JSON, or on the terminal."""
     if output is not None:
-        save(output, job_page(tables, anonymous=hide, osts=osts, interactive=interactive, activity=seen, disks=disks))
+        save(output, told.page(interactive))
     if as_json:
-        click.echo(dumps(_document(tables, seen, hide, osts, disks)))
+        click.echo(dumps(told.document()))
     elif output is None:
-        click.echo(job_text(tables, anonymous=hide, osts=osts, activity=seen, disks=disks))
+        click.echo(told.text())

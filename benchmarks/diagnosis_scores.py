@@ -16,7 +16,7 @@ from typing import Any
 from diagnosis_truth import KINDS, Kind
 
 from mpiio_ext.analytics.diagnosis.activity_read import activity_of
-from mpiio_ext.analytics.report.findings import diagnoses
+from mpiio_ext.analytics.report.findings import Known, diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
 
 
@@ -29,7 +29,7 @@ def truth(row: dict[str, Any]) -> Kind:
 def judged(row: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
     """Return what is said of one log, and whether that is right."""
     kind, tables = truth(row), convert([row["log"]], str(folder)).tables
-    told = [one["document"] for one in diagnoses(tables, activity=activity_of(folder / row["log"], tables))]
+    told = [one["document"] for one in diagnoses(tables, Known(activity=activity_of(folder / row["log"], tables)))]
     findings = [each for one in told for each in one["findings"]]
     high = [each["cause"] for each in findings if each["confidence"] == "high"]
     first, right = (high[0] if high else ""), {kind.first, *kind.instead}

@@ -20,6 +20,7 @@ from mpiio_ext.errors import ArgumentError, FileSystemError, LoadError, MpiioExt
 
 if TYPE_CHECKING:
     from mpiio_ext import hints, layout, stats, typemap
+    from mpiio_ext.analytics.run.shown import run_report
     from mpiio_ext.hints import Hints
     from mpiio_ext.stats import FileStats, RunStats
 
@@ -37,6 +38,7 @@ __all__ = [
     "hints",
     "interposed",
     "layout",
+    "run_report",
     "stats",
     "typemap",
 ]
@@ -47,7 +49,8 @@ __version__ = "0.1.0"
 #: Imported when first used, so that `import mpiio_ext` stays quick on every rank.
 _SUBMODULES = {"hints": "mpiio_ext.hints", "layout": "mpiio_ext.layout", "stats": "mpiio_ext.stats",
                "typemap": "mpiio_ext.typemap"}
-_LAZY = {"FileStats": "mpiio_ext.stats", "Hints": "mpiio_ext.hints", "RunStats": "mpiio_ext.stats"}
+_LAZY = {"FileStats": "mpiio_ext.stats", "Hints": "mpiio_ext.hints", "RunStats": "mpiio_ext.stats",
+         "run_report": "mpiio_ext.analytics.run.shown"}
 
 
 def __getattr__(name: str) -> Any:

@@ -176,7 +176,8 @@ class Activity:
     wall : mapping of bool to float
         Seconds in which any rank is in a call that reads (False) or writes (True): of HEATMAP, of the bins of time with
         bytes.
-    both : the same of both directions.
+    busy : pair of arrays
+        Starts and ends (s since the start of the log) of the time in which any rank is in a call, or moves bytes.
     resolution : seconds by which these can be too long.
     line : array (3, bands, bins)
         Of reads and writes: seconds in requests (DXT), or bytes (HEATMAP); of metadata calls: seconds, spread evenly
@@ -196,7 +197,7 @@ class Activity:
     rows: dict[tuple[int, bool], Row] = dataclasses.field(default_factory=dict)
     calls: dict[int, Calls] = dataclasses.field(default_factory=dict)
     wall: dict[bool, float] = dataclasses.field(default_factory=dict)
-    both: float = 0.0
+    busy: tuple[Numbers, Numbers] = dataclasses.field(default_factory=lambda: (np.zeros(0), np.zeros(0)))
     resolution: float = 0.0
     line: Line = dataclasses.field(default_factory=lambda: np.zeros((3, 1, BINS)))
     bands: int = 1

@@ -142,7 +142,8 @@ def _add_heat(found: Activity, log: DarshanFile) -> None:
                          for way in (0, 1)}  # fmt: skip
         if found.source == "HEATMAP":
             found.wall = {bool(way): float(any_rank[way]) * width for way in (0, 1)}
-            found.both, found.resolution = float((there > 0).any(axis=0).sum()) * width, width
+            moving = (np.flatnonzero((there > 0).any(axis=0)) * width).astype(np.float64)
+            found.busy, found.resolution = merged(moving, moving + width), width
 
 
 # ---- requests --------------------------------------------------------------------------------------------------------
@@ -273,7 +274,7 @@ def _add_requests(found: Activity, log: DarshanFile, layouts: Mapping[int, Layou
     found.rows = {key: each.row() for key, each in sums.items()}
     found.wall = {way: union.seconds for way, union in ways.items()}
     ways[True].add(*ways[False].parts())
-    found.both = ways[True].seconds
+    found.busy = ways[True].parts()
 
 
 def _add_ways(ways: Mapping[bool, Union], batch: _Batch) -> None:

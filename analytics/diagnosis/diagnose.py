@@ -30,6 +30,7 @@ from mpiio_ext.analytics.diagnosis.causes import RULES, dominant_file, without_e
 from mpiio_ext.analytics.diagnosis.causes_ranks import metadata
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import Diagnosis, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.together import LogTime, log_time
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.equations import bandwidth
 from mpiio_ext.analytics.factors.extract import with_jobs
@@ -111,6 +112,14 @@ def diagnose(
         notes=[*seen, *_notes(case)], unknown=_unknown(case, jobs), not_low=_not_low(case), trivial=_trivial(case),
         beyond=beyond(case),
     )  # fmt: skip
+
+
+def time_of_log(jobs: pa.Table, files: pa.Table, activity: Activity | None = None) -> LogTime:
+    """Return when a log ran and its time in I/O; `jobs` and `files` are its rows."""
+    row = jobs.to_pylist()[0]
+    start, run_time = (float("nan") if row[name] is None else float(row[name]) for name in ("start_time", "run_time"))
+    views = [_files(files, jobs, way, BACKGROUND) for way in ("read", "write")]
+    return log_time([Case(view, Limits(), activity=activity) for view in views if view.jobs], start, run_time)
 
 
 def _without_times(who: str, files: Files, jobs: pa.Table, limits: Limits, anonymous: bool) -> Diagnosis:
@@ -200,7 +209,7 @@ def _not_low(case: Case) -> str:
     if not case.fast:
         return ""
     here, bound = (said(value, "B/s") for value in (case.value(case.bandwidth), case.limits.fast))
-    return f"the bandwidth over the {case.of_time} is {here}, which is not low (low: below {bound})"
+    return f"the bandwidth over the {case.of_time} is {here}, which is not low (low: below {bound}, --low-bandwidth)"
 
 
 def _trivial(case: Case) -> str:

@@ -96,8 +96,11 @@ class Finding:
     @property
     def explained(self) -> str:
         """Return how much of the time it explains, in words."""
-        run = f", {said(self.of_run, 'share')} of the run time" if self.of_run >= 0 else ""
-        return f"{'at most ' if self.at_most else ''}{said(self.share, 'share')} of the {self.of}{run}"
+        shares = [(self.share, self.of)] + ([(self.of_run, "run time")] if self.of_run >= 0 else [])
+        told = [f"{percent} of the {of}" for value, of in shares
+                if (percent := said(value, "share")) != "100 %" or not self.at_most]  # at most all says nothing
+        bound = "at most " if self.at_most else ""
+        return bound + (f"{', '.join(told)} ({said(self.time, 's')})" if told else said(self.time, "s"))
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -106,19 +109,16 @@ class Finding:
 
     def lines(self, number: int) -> list[str]:
         """Return the finding as lines of text."""
-        out = [*_wrap(f"{number}. {self.title}", "   ")]
-        out.append(
-            f"   explains {self.explained} ({said(self.time, 's')}); "
-            f"confidence {self.confidence}"
-        )
-        out += _wrap(f"   ({self.reason})", "    ")
+        out = [*wrapped(f"{number}. {self.title}", "   ")]
+        out.append(f"   explains {self.explained}; confidence {self.confidence}")
+        out += wrapped(f"   ({self.reason})", "    ")
         for each in self.evidence:
-            out += _wrap(f"   - {each.text()}", "     ")
+            out += wrapped(f"   - {each.text()}", "     ")
         for label, names in (("files", self.files), ("OSTs", self.osts)):
             if names:
-                out += _wrap(f"   - {label}: {', '.join(names)}", "     ")
+                out += wrapped(f"   - {label}: {', '.join(names)}", "     ")
         for advice in self.advice:
-            out += _wrap(f"   > {advice.text}{f' ({advice.see})' if advice.see else ''}", "     ")
+            out += wrapped(f"   > {advice.text}{f' ({advice.see})' if advice.see else ''}", "     ")
             if advice.command:
                 out.append(f"       {advice.command}")
         return out
@@ -189,7 +189,7 @@ class Diagnosis:
     def text(self) -> str:
         """Return the diagnosis for people."""
         out = [f"{self.job}: {self.direction}s", ""]
-        out += _wrap(self.conclusion, "")
+        out += wrapped(self.conclusion, "")
         out += ["", *(f"  {fact.text()}" for fact in self.facts)]
         if self.critical_files:
             out += ["", "Critical files (exclusive time):"]
@@ -200,7 +200,7 @@ class Diagnosis:
             if items:
                 out += ["", title]
                 for item in items:
-                    out += _wrap(f"  - {item}", "    ")
+                    out += wrapped(f"  - {item}", "    ")
         return "\n".join(out) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -232,7 +232,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return out
 
 
-def _wrap(text: str, indent: str) -> list[str]:
+def wrapped(text: str, indent: str = "") -> list[str]:
+    """Return a text as lines; all but the first are indented."""
     return textwrap.wrap(
         text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
     ) or [""]

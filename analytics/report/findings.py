@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.common import page
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mpiio_ext.analytics.diagnosis import Finding
+    from mpiio_ext.analytics.diagnosis import Diagnosis, Finding
     from mpiio_ext.analytics.diagnosis.activity import Activity
     from mpiio_ext.analytics.tools.health import DiskStates
 
@@ -19,22 +21,44 @@ _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 _WARNING = 0.2
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is known of a job beside its rows, and how it is to be told.
+
+    Attributes
+    ----------
+    anonymous : names were taken out of the tables; the diagnosis shall name neither OSTs nor exact numbers.
+    osts : so many OSTs are known to exist.
+    activity : what DXT and HEATMAP of its log tell.
+    disks : which disks were down or not ready when it began.
+    limits : from which values on something is a cause.
+    """
+
+    anonymous: bool = False
+    osts: int | None = None
+    activity: Activity | None = None
+    disks: DiskStates | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
+
+
 def diagnoses(
-    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None,
-    activity: Activity | None = None, own_share: Mapping[str, float | None] | None = None,
-    disks: DiskStates | None = None,
-) -> list[dict[str, Any]]:  # fmt: skip
+    tables: Mapping[str, pa.Table], known: Known | None = None, own_share: Mapping[str, float | None] | None = None,
+    *, concrete: Callable[[str], str | None] | None = None,
+) -> list[dict[str, Any]]:
     """Return the diagnosis of a job in each direction that has I/O time, the most important first.
 
     That is the one whose sure cause takes most time, else the longer; the writes where reads are but a part of them.
     Each is a mapping of ``document`` (JSON values), ``text`` (lines) and ``shown`` (findings for a page).
+    `concrete` makes the commands of advice those of the program at hand; advice of which it makes None is left out.
     """
     from mpiio_ext.analytics.diagnosis import diagnose
 
+    how = vars(known or Known())
     found: list[tuple[tuple[bool, bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:
-        one = diagnose(tables["darshan_job"], tables["darshan_file"], direction, anonymous=anonymous, osts=osts,
-                       activity=activity, own_share=(own_share or {}).get(direction), disks=disks)  # fmt: skip
+        one = diagnose(tables["darshan_job"], tables["darshan_file"], direction,
+                       own_share=(own_share or {}).get(direction), **how)  # fmt: skip
+        one = one if concrete is None else _concrete(one, concrete)
         alone = direction == _DIRECTIONS[-1] and not found and bool(one.findings)  # metadata calls of neither direction
         if one.critical_files or alone:
             shown = [_shown(finding, direction) for finding in one.findings]
@@ -47,6 +71,15 @@ def diagnoses(
     return [told for _, told in sorted(found, key=lambda item: item[0], reverse=True)]
 
 
+def _concrete(one: Diagnosis, concrete: Callable[[str], str | None]) -> Diagnosis:
+    def made(finding: Finding) -> Finding:
+        pairs = [(advice, concrete(advice.command)) for advice in finding.advice]
+        kept = [dataclasses.replace(advice, command=command) for advice, command in pairs if command is not None]
+        return dataclasses.replace(finding, advice=kept)
+
+    return dataclasses.replace(one, findings=[made(finding) for finding in one.findings])
+
+
 def findings(told: list[dict[str, Any]]) -> list[page.Finding]:
     """Return the findings of both directions as parts of a page, surest first, then those that explain most."""
     every = [shown for one in told for shown in one["shown"]]
@@ -55,15 +88,12 @@ def findings(told: list[dict[str, Any]]) -> list[page.Finding]:
 
 def _shown(finding: Finding, direction: str) -> tuple[tuple[int, float], page.Finding]:
     """Return what a finding is sorted by (confidence, then time), and what a page says of it."""
-    from mpiio_ext.common.units import seconds_text
-
-    evidence = [f"Explains {finding.explained} of the {direction}s "
-                f"({seconds_text(finding.time)}); confidence {finding.confidence}: {finding.reason}"]  # fmt: skip
+    evidence = [f"Of the {direction}s: explains {finding.explained}; confidence {finding.confidence}: {finding.reason}"]
     evidence += [one.text() for one in finding.evidence]
     for label, names in (("files", finding.files), ("OSTs", finding.osts)):
         if names:
             evidence.append(f"{label}: {', '.join(names)}")
-    advice = [f"{one.text}{f' ({one.see})' if one.see else ''}{f' Command: {one.command}' if one.command else ''}"
+    advice = [f"{one.text}{f' ({one.see})' if one.see else ''}{f' Command: `{one.command}`' if one.command else ''}"
               for one in finding.advice]  # fmt: skip
     weight: Literal["warning", "note"] = "warning" if finding.share >= _WARNING else "note"
     shown = page.Finding(weight=weight, title=finding.title, evidence=evidence, advice=advice)

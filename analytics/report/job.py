@@ -29,8 +29,8 @@ from mpiio_ext.common.units import seconds_text, size_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mpiio_ext.analytics.diagnosis.activity import Activity
-    from mpiio_ext.analytics.tools.health import DiskStates
+    from mpiio_ext.analytics.report.findings import Known
+    from mpiio_ext.analytics.report.steps import Steps
 
 #: Seconds of LMT shown before and after a job; the step of LMT's rows.
 _MARGIN_S, _STEP_S = 60.0, 5.0
@@ -188,15 +188,10 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     return out
 
 
-def document(
-    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None,
-    activity: Activity | None = None, disks: DiskStates | None = None,
-) -> dict[str, Any]:  # fmt: skip
+def document(tables: Mapping[str, pa.Table], known: Known | None = None, steps: Steps | None = None) -> dict[str, Any]:
     """Return what is known of a job: facts, diagnoses, factors, critical files; as JSON can hold it.
 
-    `anonymous`: names were taken out of the tables, and the diagnosis shall name neither OSTs nor exact numbers.
-    `osts`: so many OSTs are known to exist. `activity`: what DXT and HEATMAP of its log tell. `disks`: which
-    disks were down or not ready when it began. Without any diagnosis ``undiagnosed`` says why.
+    Of a job with several logs, `steps` has the diagnoses. Without any diagnosis ``undiagnosed`` says why.
 
     All of them look at the same files, so that they agree: those that are not in the background
     (:class:`mpiio_ext.analytics.factors.files.Files`).
@@ -205,8 +200,8 @@ def document(
     from mpiio_ext.analytics.report.findings import diagnoses
 
     jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
-    own: dict[str, float | None] = {direction: _own_share(tables, direction) for direction in _DIRECTIONS}
-    told = diagnoses(tables, anonymous=anonymous, osts=osts, activity=activity, own_share=own, disks=disks)
+    own = own_shares(tables)
+    told = diagnoses(tables, known, own) if steps is None else [dict(one) for _, one in steps.told()]
     found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)), "diagnosis": told,
                              "directions": {}}  # fmt: skip
     if not told:
@@ -217,6 +212,11 @@ def document(
             found["directions"][direction] = {"factors": factors[0], "critical_files": _critical(files, direction),
                                               "own_share": own[direction]}  # fmt: skip
     return found
+
+
+def own_shares(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
+    """Return the job's share of what its OSTs moved meanwhile, by direction; None where LMT does not tell."""
+    return {direction: _own_share(tables, direction) for direction in _DIRECTIONS}
 
 
 def _no_diagnosis(tables: Mapping[str, pa.Table]) -> str:

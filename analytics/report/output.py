@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses.source import Source
+from mpiio_ext.analytics.diagnosis.model import wrapped
 from mpiio_ext.analytics.report import job
 from mpiio_ext.analytics.report.drawing import drawings
 from mpiio_ext.analytics.report.findings import findings
 from mpiio_ext.analytics.report.grids import cell_words
+from mpiio_ext.analytics.report.steps import COLUMNS, Steps
 from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.common.page import Figure, Grid, Section
 from mpiio_ext.common.page import document as page_of
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpiio_ext.analytics.analyses.result import Chart
-    from mpiio_ext.analytics.diagnosis.activity import Activity
-    from mpiio_ext.analytics.tools.health import DiskStates
+    from mpiio_ext.analytics.report.findings import Known
 
 _PAST = {"read": "reading", "write": "writing"}
 
@@ -104,16 +105,12 @@ def _caption(chart: Chart) -> str:
 
 
 def job_page(
-    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None, interactive: bool = False,
-    activity: Activity | None = None, disks: DiskStates | None = None,
-) -> str:  # fmt: skip
-    """Return the page of a job: diagnosis, time line, factors, load of the servers; `interactive`: to point at.
-
-    `anonymous`, `osts`, `activity` and `disks`: see :func:`mpiio_ext.analytics.report.job.document`.
-    """
-    found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity, disks=disks)
+    tables: Mapping[str, pa.Table], known: Known | None = None, *, steps: Steps | None = None, interactive: bool = False
+) -> str:
+    """Return the page of a job: diagnosis, time line, factors, load of the servers; `interactive`: to point at."""
+    found = job.document(tables, known, steps)
     charts = job.charts(tables, found)
-    if activity is not None and (ranks := rank_chart(activity)) is not None:
+    if known is not None and known.activity is not None and (ranks := rank_chart(known.activity)) is not None:
         charts.append(ranks)
     drawn = drawings(charts, interactive=interactive)
     figures = {chart.name: Figure(title=chart.title, drawing=drawn[chart.name], caption=_caption(chart))
@@ -125,8 +122,8 @@ def job_page(
     sections = [
         Section(anchor="job", title="The job", facts=[*job.facts(tables), *_speed_facts(found)]),
         Section(anchor="diagnosis", title="Diagnosis", findings=findings(found["diagnosis"]),
-                sentences=[*(f"{one['document']['direction'].capitalize()}s: {one['document']['conclusion']}"
-                             for one in found["diagnosis"]), *filter(None, [found.get("undiagnosed")])]),
+                sentences=[*_conclusions(found, steps), *filter(None, [found.get("undiagnosed")])],
+                grids=[] if steps is None else [_steps_grid(steps)]),
         Section(anchor="time-line", title="Files and ranks over time", figures=list(figures.values()),
                 sentences=() if figures else ["The log has no times of accesses."]),
         Section(anchor="servers", title="File servers", figures=servers),
@@ -136,7 +133,24 @@ def job_page(
     ]  # fmt: skip
     shown = [section for section in sections if section.anchor != "servers" or servers]
     title = f"I/O of job {found['job_id']}"
-    return page_of(title, shown, head="One run of a program, as Darshan saw it.", interactive=interactive)
+    head = "One run of a program, as Darshan saw it." if steps is None else f"A job as Darshan saw it: {steps.order}."
+    return page_of(title, shown, head=head, interactive=interactive)
+
+
+def _conclusions(found: Mapping[str, Any], steps: Steps | None) -> list[str]:
+    """Return the first sentences of a job: of both directions, or of all its logs together."""
+    if steps is not None:
+        return [steps.conclusion]
+    return [f"{one['document']['direction'].capitalize()}s: {one['document']['conclusion']}"
+            for one in found["diagnosis"]]  # fmt: skip
+
+
+def _steps_grid(steps: Steps) -> Grid:
+    names, numbers = zip(*COLUMNS, strict=True)
+    rows = steps.rows()
+    left = len(steps.steps) - len(rows)
+    return Grid(columns=names, numbers=numbers, rows=rows,
+                note=f"{left:,} more logs with less time in I/O are not shown." if left else "")  # fmt: skip
 
 
 def _critical_section(found: Mapping[str, Any]) -> Section:
@@ -149,18 +163,19 @@ def _critical_section(found: Mapping[str, Any]) -> Section:
                    sentences=["The fewest files whose I/O covers all time in which there is any."])  # fmt: skip
 
 
-def job_text(
-    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None,
-    activity: Activity | None = None, disks: DiskStates | None = None,
-) -> str:  # fmt: skip
+def job_text(tables: Mapping[str, pa.Table], known: Known | None = None, steps: Steps | None = None) -> str:
     """Return what is known of a job as text: facts, diagnosis, factors; arguments as of `job_page`."""
-    found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity, disks=disks)
+    found = job.document(tables, known, steps)
     lines = [f"job {found['job_id']}", ""]
     every = [*job.facts(tables), *_speed_facts(found)]
     width = max(len(name) for name, _ in every)
     lines += [f"  {name:<{width}}  {text}" for name, text in every]
-    for one in found["diagnosis"]:
-        lines += ["", one["text"].rstrip()]
+    if steps is None:
+        lines += [line for one in found["diagnosis"] for line in ("", one["text"].rstrip())]
+    else:
+        lines += ["", *wrapped(steps.conclusion), "", f"{steps.order}:", *_steps_text(steps)]
+        for words, one in steps.told():
+            lines += ["", f"==== {words}", one["text"].rstrip()]
     if "undiagnosed" in found:
         lines += ["", found["undiagnosed"]]
     rows = _factor_rows(found)
@@ -168,3 +183,20 @@ def job_text(
         lines += ["", f"{'Factors':<28}{'reading':>12}{'writing':>12}"]
         lines += [f"  {name:<26}{read:>12}{written:>12}" for name, read, written, _ in rows]
     return "\n".join(lines)
+
+
+def _steps_text(steps: Steps) -> list[str]:
+    """Return the table of steps as lines: numbers in columns, and the first sentence below them."""
+    names = [name for name, _ in COLUMNS[:-1]]
+    rows = steps.rows()
+    widths = [max(map(len, column)) for column in zip(names, *(row[:-1] for row in rows), strict=True)]
+    lines, before = [], ""
+    for *cells, sentence in ([*names, ""], *rows):
+        padded = [f"{cell:<{width}}" if name == "log" else f"{cell:>{width}}"
+                  for name, cell, width in zip(names, cells, widths, strict=True)]  # fmt: skip
+        lines.append(f"  {'  '.join(padded)}")
+        told = wrapped("the same" if sentence == before else sentence) if sentence else []
+        lines += [f"      {line}" for line in told]
+        before = sentence
+    left = len(steps.steps) - len(rows)
+    return [*lines, *([f"  {left:,} more logs with less time in I/O are not shown."] if left else [])]

@@ -10,6 +10,7 @@ import os
 
 import click
 
+from mpiio_ext.cli.runreport import is_of_a_run
 from mpiio_ext.common.commands import HELP, LazyGroup
 
 __all__ = ["main"]
@@ -18,6 +19,7 @@ __all__ = ["main"]
 _COMMANDS = {
     "run": ("mpiio_ext.cli.run", "run", "Run an unchanged MPI program with the extension under it."),
     "doctor": ("mpiio_ext.cli.doctor", "doctor", "Examine whether the library works here, and under a program."),
+    "report": ("mpiio_ext.cli.runreport", "report", "Make the page of a run that was killed, or of a Darshan log."),
     "hints": ("mpiio_ext.cli.hints", "hints", "List every hint, its value in force and where it came from."),
     "layout": ("mpiio_ext.cli.layout", "layout", "Show how files lie on servers, and where each fact came from."),
     "bench": ("mpiio_ext.bench.__main__", "command", "Measure methods on a file system, and report the results."),
@@ -34,7 +36,8 @@ _COMMANDS = {
 #: Subcommand -> extra that it needs; the others need none.
 EXTRAS = {
     "doctor": "doctor", "bench": "bench", "tune": "tune", "advise": "tune", "pioneer": "pioneer",
-    "analyze": "analytics", "delegates": "arbitration", "locks": "bench", "partitioning": "bench",
+    "analyze": "analytics", "report": "analytics", "delegates": "arbitration", "locks": "bench",
+    "partitioning": "bench",
 }  # fmt: skip
 #: Old spelling -> new one; both work in this release.
 OLD = {
@@ -44,11 +47,12 @@ OLD = {
     "connector": "analyze connector",
     "umami": "analyze umami",
     "climate": "analyze climate",
-    "report": "bench report",
+    "report": "bench report",  # unless it is given a run
 }
 
 
-@click.group(cls=LazyGroup, subcommands=_COMMANDS, extras=EXTRAS, old=OLD, context_settings=HELP)
+@click.group(cls=LazyGroup, subcommands=_COMMANDS, extras=EXTRAS, old=OLD,
+             unless={"report": is_of_a_run}, context_settings=HELP)
 @click.version_option(package_name="mpiio_ext", prog_name="mpiio-ext")
 def main() -> None:
     """Collective MPI-IO through file domains that suit the file system, under unchanged programs.

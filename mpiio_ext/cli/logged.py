@@ -1,17 +1,18 @@
-"""``mpiio-ext run --darshan FILE``: run a program under the tracer, and make a Darshan log of the trace.
+"""``mpiio-ext run --darshan FILE`` and ``--report FILE``: record a run, and make a Darshan log or a page of it.
 
-Problem. The log can be made only when every rank has ended, however it ended: a launcher that kills a job kills what it
+Problem. These can be made only when every rank has ended, however it ended: a launcher that kills a job kills what it
 has started, and a batch system gives little time.
 
-Algorithm. Each rank traces into a folder beside the log. One process, which is rank 0's or the one that has started the
-launcher, stays beside the program and leaves with its exit status. Before that it has forked a writer, in a session of
-its own, which no launcher knows. The writer waits on a pipe until the program has ended or its companion was killed,
-then until the traces on this host have no living process, makes the log, and removes the traces. The other ranks become
-the program, as without a log.
+Algorithm. Each rank records into a folder beside the first of these files. One process, which is rank 0's or the one
+that has started the launcher, stays beside the program and leaves with its exit status. Before that it has forked a
+writer, in a session of its own, which no launcher knows. The writer waits on a pipe until the program has ended or its
+companion was killed, then until the recordings on this host have no living process, makes what was asked for, and
+removes the folder. The other ranks become the program, as without it.
 
-Guarantees. When the command, or the launcher outside of it, returns after a run that succeeded, the log is there whole,
-or one line on standard error has said why not. After a run that failed within a launcher the log is there seconds
-later. A log of ranks that were killed says what lacks. Nothing of this is done, or imported, in a run without a log.
+Guarantees. When the command, or the launcher outside of it, returns after a run that succeeded, the files are there
+whole, or one line on standard error has said why not. After a run that failed within a launcher they are there seconds
+later. Of ranks that were killed they say what lacks. A folder of which no page could be made stays, and
+``mpiio-ext report`` makes the page. Nothing of this is done, or imported, in a run without these options.
 """
 
 from __future__ import annotations
@@ -23,20 +24,23 @@ import importlib.util
 import os
 import resource
 import secrets
+import shlex
 import shutil
 import signal
 import stat
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, ClassVar, NoReturn, Protocol
 
 import click
 
 from mpiio_ext.common.extras import MissingExtraError
-from mpiio_ext.common.files import check_target
+from mpiio_ext.common.files import check_target, write_whole
+from mpiio_ext.common.recordings import STATISTICS
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank, let_rank_0_speak
 
@@ -52,60 +56,142 @@ _FORWARDED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 
-def _check(target: Path) -> None:
-    """Refuse a log that could not be made in the end: the run may take hours."""
-    check_target(target)
-    for package in ("darshan", "numpy", "pyarrow"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError("`run --darshan`", package, "pioneer")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
-    """A Darshan log to be made.
+class Result(Protocol):
+    """A file to be made of a run.
 
     Attributes
     ----------
-    target : the log.
-    folder : of the traces; the same for all ranks of a run.
-    inside : this is a rank, not what starts the launcher.
-    writes : this process is the one to write it.
-    dxt : with every access.
+    target : the file.
+    name : what it is.
+    needs : the option that it is asked for by, the packages that it needs, and the extra that brings these.
+    keeps : the recordings stay where it could not be made.
     """
 
+    @property
+    def target(self) -> Path: ...  # noqa: D102
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, tuple[str, ...], str]]
+    keeps: ClassVar[bool]
+
+    def make(self, folder: Path, missing: str) -> list[str]:
+        """Make it of a folder of recordings; return lines to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class DarshanLog:
+    """A Darshan log; `dxt`: with every access."""
+
     target: Path
+    dxt: bool
+    name: ClassVar[str] = "Darshan log"
+    needs: ClassVar[tuple[str, tuple[str, ...], str]] = ("`run --darshan`", ("darshan", "numpy", "pyarrow"), "pioneer")
+    keeps: ClassVar[bool] = False
+
+    def make(self, folder: Path, missing: str) -> list[str]:
+        """Make it."""
+        from mpiio_ext.pioneer.darshan.convert import convert
+
+        written = convert(folder, self.target, dxt=self.dxt, missing=missing)
+        count = f"{written.processes} process{'es' if written.processes != 1 else ''}"
+        records = f"{written.records} record{'s' if written.records != 1 else ''}"
+        return [*(f"{self.target}: {line}" for line in written.lacks), f"wrote {self.target}: {count}, {records}"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """A page about the run."""
+
+    target: Path
+    name: ClassVar[str] = "page"
+    needs: ClassVar[tuple[str, tuple[str, ...], str]] = (
+        "`run --report`", ("darshan", "jinja2", "matplotlib", "numpy", "pyarrow"), "analytics")  # fmt: skip
+    keeps: ClassVar[bool] = True
+
+    def make(self, folder: Path, missing: str) -> list[str]:
+        """Make it."""
+        from mpiio_ext.analytics.run.gather import of_folder
+
+        return self.write(of_folder(folder, missing=missing))
+
+    def write(self, document: Mapping[str, Any]) -> list[str]:
+        """Write the page of a document; return lines to say."""
+        from mpiio_ext.analytics.run.page import page
+
+        write_whole(self.target, page(document))
+        return [*(f"{self.target}: {line}" for line in (*document["lacks"], *document["notices"])),
+                f"wrote {self.target}: {document['sentence']}"]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A run that is recorded.
+
+    Attributes
+    ----------
+    results : what is made of it, at least one.
+    folder : of the recordings; the same for all ranks of a run.
+    inside : this is a rank, not what starts the launcher.
+    writes : this process is the one to make the results.
+    """
+
+    results: Sequence[Result]
     folder: Path
     inside: bool
     writes: bool
-    dxt: bool
 
     @classmethod
-    def at(cls, target: Path, *, dxt: bool) -> Log:
-        """Return what this process has to do for a log; nothing is made yet."""
+    def of(cls, results: Sequence[Result]) -> Recording:
+        """Return what this process has to do for these files; nothing is made yet."""
         inside = any(name in os.environ for name in RANK_VARIABLES)
         mark = hashlib.sha256(job_name(os.environ).encode()).hexdigest()[:16] if inside else secrets.token_hex(8)
-        folder = target.with_name(f".{target.name[:40]}.{mark}.traces")
-        return cls(target=target, folder=folder, inside=inside, writes=launched_rank(os.environ) == 0, dxt=dxt)
+        first = results[-1].target
+        folder = first.with_name(f".{first.name[:40]}.{mark}.run")
+        return cls(results=results, folder=folder, inside=inside, writes=launched_rank(os.environ) == 0)
+
+    @property
+    def _for_a_page(self) -> bool:
+        return any(result.keeps for result in self.results)
+
+    def settings(self) -> dict[str, str]:
+        """Return the variables by which the tracer and the library know where to record."""
+        if not self._for_a_page:
+            return {"MPIOX_TRACE_DIR": str(self.folder)}
+        skip = os.environ.get("MPIOX_TRACE_SKIP", "")
+        return {"MPIOX_TRACE_DIR": str(self.folder), "MPIOX_REPORT_STATS": str(self.folder / STATISTICS),
+                "MPIOX_TRACE_SKIP": "\n".join([*([skip] if skip else []), f"{self.folder}/*"]),
+                "MPIOX_REPORT": ""}  # fmt: skip
 
     def prepare(self) -> None:
-        """Make the folder of traces; a log that could not be made in the end is refused, since runs take hours.
+        """Make the folder; a file that could not be made in the end is refused, since runs take hours.
 
         Raises
         ------
         FileSystemError, MissingExtraError
-            The log could not be written.
+            A file could not be written.
         """
         try:
-            _check(self.target)
+            for result in self.results:
+                check_target(result.target)
+                what, packages, extra = result.needs
+                for package in packages:
+                    if importlib.util.find_spec(package) is None:
+                        raise MissingExtraError(what, package, extra)
             _make(self.folder)
         except MpiioExtError:
             if let_rank_0_speak(os.environ):
                 raise
             raise SystemExit(2) from None
         if self.writes:
-            for left in self.folder.glob("*.mpioxtrace"):
-                if left.stat().st_mtime < time.time() - _LEFTOVER_S:
+            for left in self.folder.iterdir():
+                if left.is_file() and (left.name == STATISTICS or left.stat().st_mtime < time.time() - _LEFTOVER_S):
                     left.unlink()
+
+    def stays(self) -> str:
+        """Return the line that says where the recordings are; "" where nobody can use them."""
+        if not self._for_a_page:
+            return ""
+        return f"the recordings stay: mpiio-ext report {shlex.quote(str(self.folder))} -o FILE.html"
 
     def accompany(self, launch: Launch) -> NoReturn:
         """Start the program and the writer, wait for both, and end as the program has ended."""
@@ -121,16 +207,16 @@ def _make(folder: Path) -> None:
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be made: {error.strerror}", str(folder)) from error
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        raise FileSystemError(errno.EEXIST, "is in the way of the traces: it is no folder of yours", str(folder))
+        raise FileSystemError(errno.EEXIST, "is in the way of the recordings: it is no folder of yours", str(folder))
 
 
-def _accompany(launch: Launch, log: Log) -> NoReturn:
+def _accompany(launch: Launch, recording: Recording) -> NoReturn:
     sys.stdout.flush()
     theirs, ours = os.pipe()
     writer = os.fork()
     if writer == 0:
         os.close(ours)
-        _write(theirs, log)
+        _write(theirs, recording)
     os.close(theirs)
     try:
         program = subprocess.Popen(launch.arguments, env=launch.environment, close_fds=False)
@@ -144,14 +230,18 @@ def _accompany(launch: Launch, log: Log) -> NoReturn:
         signal.signal(number, lambda number, _frame: program.send_signal(number))
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    os.write(ours, f"{program.pid}\n".encode())
+    with contextlib.suppress(BrokenPipeError):  # the writer may be killed, too
+        os.write(ours, f"{program.pid}\n".encode())
     status = program.wait()
-    os.write(ours, b"ended\n")
+    with contextlib.suppress(BrokenPipeError):
+        os.write(ours, b"ended\n")
     os.close(ours)
     # A launcher ends the other ranks of one that has failed when that has left.
     until = time.monotonic() + (_OTHERS_S if status == 0 else 0.0)
-    while os.waitpid(writer, os.WNOHANG if log.inside else 0)[0] == 0 and time.monotonic() < until:
+    while (left := os.waitpid(writer, os.WNOHANG if recording.inside else 0))[0] == 0 and time.monotonic() < until:
         time.sleep(_LOOK_S)
+    if left[0] and os.WIFSIGNALED(left[1]) and (stays := recording.stays()):
+        click.echo(f"mpiio-ext: no page: its writer was killed\nmpiio-ext: {stays}", err=True)
     _leave(status)
 
 
@@ -168,8 +258,8 @@ def _leave(status: int) -> NoReturn:
 # ---- the writer ------------------------------------------------------------------------------------------------------
 
 
-def _write(pipe: int, log: Log) -> NoReturn:
-    """Be the writer: wait for the end of the run, and make the log."""
+def _write(pipe: int, recording: Recording) -> NoReturn:
+    """Be the writer: wait for the end of the run, and make the results."""
     try:
         os.setsid()
         for number in (*_FORWARDED, *_IGNORED):
@@ -181,32 +271,38 @@ def _write(pipe: int, log: Log) -> NoReturn:
         os.dup2(nothing, 1)
         words = b"".join(iter(lambda: os.read(pipe, 256), b"")).split()
         if words[:1] != [b"no"]:
-            _log(words, log)
-    except MpiioExtError as error:
-        click.echo(f"mpiio-ext: no Darshan log: {error}", err=True)
-    except BaseException as error:  # nobody else would say so
-        with contextlib.suppress(OSError):
-            click.echo(f"mpiio-ext: no Darshan log: {type(error).__name__}: {error}", err=True)
+            _results(words, recording)
+        else:
+            shutil.rmtree(recording.folder, ignore_errors=True)
     finally:
-        shutil.rmtree(log.folder, ignore_errors=True)
         os._exit(0)
 
 
-def _log(words: list[bytes], log: Log) -> None:
-    from mpiio_ext.pioneer.darshan.convert import convert
-
+def _results(words: list[bytes], recording: Recording) -> None:
+    """Make what was asked for, and remove the recordings unless they are needed."""
     killed = words[-1:] != [b"ended"]
     if killed and words:
         while _lives(int(words[0])):
             time.sleep(_LOOK_S)
-    _settle(log.folder, _OTHERS_S if log.inside or killed else 0.0)
     missing = "mpiio-ext was killed before the program had ended" if killed else ""
-    written = convert(log.folder, log.target, dxt=log.dxt, missing=missing)
-    for line in written.lacks:
-        click.echo(f"mpiio-ext: {log.target}: {line}", err=True)
-    count = f"{written.processes} process{'es' if written.processes != 1 else ''}"
-    records = f"{written.records} record{'s' if written.records != 1 else ''}"
-    click.echo(f"mpiio-ext: wrote {log.target}: {count}, {records}", err=True)
+    settled, kept = False, False
+    for result in recording.results:
+        try:
+            if not settled:
+                _settle(recording.folder, _OTHERS_S if recording.inside or killed else 0.0)
+                settled = True
+            lines = result.make(recording.folder, missing)
+        except BaseException as error:  # nobody else would say so
+            kept |= result.keeps
+            told = str(error) if isinstance(error, MpiioExtError) else f"{type(error).__name__}: {error}"
+            lines = [f"no {result.name}: {told}"]
+            if result.keeps:
+                lines.append(recording.stays())
+        with contextlib.suppress(OSError):
+            for line in lines:
+                click.echo(f"mpiio-ext: {line}", err=True)
+    if not kept:
+        shutil.rmtree(recording.folder, ignore_errors=True)
 
 
 def _lives(pid: int) -> bool:
@@ -219,7 +315,7 @@ def _lives(pid: int) -> bool:
 
 
 def _settle(folder: Path, others_s: float) -> None:
-    """Wait until every trace has its end, or no process that could write it; `others_s` for those on other hosts."""
+    """Wait until every recording has its end, or no process that could write it; `others_s` for those elsewhere."""
     from mpiio_ext.pioneer.readers import own
 
     here, until = os.uname().nodename, time.monotonic() + others_s

@@ -16,7 +16,7 @@ from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family,
 
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
 _PLAIN = re.compile(r"(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
-_TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan"})
+_TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan", "--report"})
 
 
 class _Run(click.Command):
@@ -146,12 +146,14 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
 @click.option("--stats", metavar="[=FILE]", help="Print statistics at close, or append them to FILE as JSON lines.")
 @click.option("--darshan", metavar="FILE", help="Write what was called as a Darshan log, which Darshan's tools read.")
 @click.option("--darshan-dxt", is_flag=True, help="With --darshan: every access, too (modules DXT_POSIX, DXT_MPIIO).")
+@click.option("--report", metavar="FILE.html",
+              help="Make a page about the run: where the time went and what would help (or MPIOX_REPORT=FILE).")
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...",
                 shell_complete=complete_command)  # fmt: skip
 def run(
     hint: tuple[str, ...], hints_file: str | None, stats: str | None, darshan: str | None, darshan_dxt: bool,
-    dry_run: bool, command: tuple[str, ...],
+    report: str | None, dry_run: bool, command: tuple[str, ...],
 ) -> None:
     """Run PROGRAM, an unchanged MPI program or an MPI launcher, with the extension under it.
 
@@ -174,25 +176,29 @@ def run(
         raise SystemExit(error.exit_code) from error
     _warn_of_variables()
     library = str(mpiio_ext.get_library())
-    if darshan is not None:
-        library, settings = _logged(command, library, settings, Path(darshan).absolute(), darshan_dxt, dry_run)
+    report = report or os.environ.get("MPIOX_REPORT") or None
+    if darshan is not None or report is not None:
+        library, settings = _recorded(command, library, settings, darshan, darshan_dxt, report, dry_run)
     start(command, library, settings, dry_run=dry_run)
 
 
-def _logged(
-    command: tuple[str, ...], library: str, settings: dict[str, str], target: Path, dxt: bool, dry_run: bool
-) -> tuple[str, dict[str, str]]:
-    """Run the program beside the writer of a log, or return the libraries and settings of a rank that another logs."""
+def _recorded(
+    command: tuple[str, ...], library: str, settings: dict[str, str], darshan: str | None, dxt: bool,
+    report: str | None, dry_run: bool,
+) -> tuple[str, dict[str, str]]:  # fmt: skip
+    """Run the program beside the writer of a log or page, or return libraries and settings of any other rank."""
     from mpiio_ext._load import get_tracer
-    from mpiio_ext.cli.logged import Log  # not for each rank of a run without a log
+    from mpiio_ext.cli.logged import DarshanLog, Recording, Result, RunPage  # not for each rank of a run without them
 
-    log = Log.at(target, dxt=dxt)
-    library, settings = f"{get_tracer()}:{library}", {**settings, "MPIOX_TRACE_DIR": str(log.folder)}
+    results: list[Result] = [DarshanLog(Path(darshan).absolute(), dxt)] if darshan is not None else []
+    results += [RunPage(Path(report).absolute())] if report is not None else []
+    recording = Recording.of(results)
+    library, settings = f"{get_tracer()}:{library}", {**settings, **recording.settings()}
     if not dry_run:
         launch = plan_launch(command, library, settings)
-        log.prepare()
-        if log.writes:
-            log.accompany(launch)
+        recording.prepare()
+        if recording.writes:
+            recording.accompany(launch)
     return library, settings
 
 

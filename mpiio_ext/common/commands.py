@@ -134,13 +134,16 @@ class LazyGroup(click.Group):
         Name -> (module, attribute that is the command, help line), in the order of the help.
     extras : name -> extra whose packages the command needs.
     old : old name -> new words. An old name is not listed; it works and says the new one.
+    unless : old name that is a new one, too -> whether the words behind it are those of the new command.
     """
 
     def __init__(
         self, *arguments: Any, subcommands: Mapping[str, tuple[str, str, str]], extras: Mapping[str, str] | None = None,
-        old: Mapping[str, str] | None = None, **named: Any,
+        old: Mapping[str, str] | None = None, unless: Mapping[str, Callable[[Sequence[str]], bool]] | None = None,
+        **named: Any,
     ) -> None:  # fmt: skip
         super().__init__(*arguments, **named)
+        self._unless = dict(unless or {})
         self._subcommands, self._extras, self._old = dict(subcommands), dict(extras or {}), dict(old or {})
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -162,7 +165,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that is called; an old spelling is told with its new one."""
         new = self._old.get(args[0]) if args else None
-        if new is not None:
+        if new is not None and not (args[0] in self._unless and self._unless[args[0]](args[1:])):
             if not ctx.resilient_parsing:
                 path = ctx.command_path
                 click.echo(f"{path}: `{path} {args[0]}` is now `{path} {new}`; the old spelling goes with the next "

@@ -39,6 +39,10 @@ _JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "JOB_ID")
 _HEATS = {"POSIX": "POSIX", "MPI-IO": "MPIIO", "STDIO": "STDIO"}
 
 
+class NothingRecordedError(MpiioExtError):
+    """There is no trace of any process."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """What became of a trace.
@@ -225,7 +229,7 @@ def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "")
 
     Raises
     ------
-    MpiioExtError
+    NothingRecordedError
         There is no trace.
     FileSystemError, MissingExtraError
         As of `log.write`.
@@ -235,7 +239,7 @@ def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "")
     if any(head.rank >= 0 for head in heads):
         heads = [head for head in heads if head.rank >= 0]  # not shells and launchers of ranks
     if not heads:
-        raise MpiioExtError("no call was recorded: the program has done no I/O, or is linked statically")
+        raise NothingRecordedError("no call was recorded: the program has done no I/O, or is linked statically")
     layouts = [Layout(module) for module in _HEATS]
     starts = [head.started_ns if recorded_heads else _start(head) for head in heads]
     run = _Run(min(starts), lacks=[missing] if missing else [])

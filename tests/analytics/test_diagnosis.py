@@ -162,14 +162,15 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
     found = diagnose(JOB, [file(0, 10, bytes_written=198 * 10**9, **unaligned)])
     assert list(found.findings) == []
     assert found.conclusion == (
-        "No cause was found: the bandwidth over the critical time is 19.8 GB/s, which is not low (low: below 1 GB/s)."
+        "No cause was found: the bandwidth over the critical time is 19.8 GB/s, which is not low (low: below 1 GB/s,"
+        " --low-bandwidth)."
     )
     (seen,) = [note for note in found.notes if "do not begin at blocks" in note]
     assert "100 % of the critical time" in seen and "not called a cause" in seen
     assert "explains" not in found.text() and found.to_dict()["low_bandwidth"] is False
 
     slow = diagnose(JOB, [file(0, 10, **unaligned)])
-    assert "This may explain at most 100 % of the critical time, 10 % of the run time." in slow.conclusion
+    assert "This may explain at most 10 % of the run time (10 s)." in slow.conclusion
     assert slow.to_dict()["low_bandwidth"] is True and slow.findings[0].at_most
     assert "unaligned" in causes(file(0, 10, bytes_written=198 * 10**9, **unaligned), limits=Limits(fast=20e9))
 
@@ -177,7 +178,7 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
             for k in range(36)]  # fmt: skip
     both = diagnose(JOB, many)
     assert [finding.cause for finding in both.findings] == ["slow_ost"] and not both.findings[0].at_most
-    end = "But the bandwidth over the critical time is 4 GB/s, which is not low (low: below 1 GB/s)."
+    end = "But the bandwidth over the critical time is 4 GB/s, which is not low (low: below 1 GB/s, --low-bandwidth)."
     assert both.conclusion.endswith(end)
 
 

@@ -16,7 +16,7 @@ from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
 from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report import job as report
-from mpiio_ext.analytics.report.findings import diagnoses
+from mpiio_ext.analytics.report.findings import Known, diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
 from support import darshan_rows
 from support.quiet_rows import JOB, file, small
@@ -42,7 +42,7 @@ def test_known_truth(truth: str, dxt: str) -> None:
     rows = (path.parent / "truth.jsonl").read_text().splitlines()
     assert {json.loads(row)["log"]: json.loads(row)["truth"] for row in rows}[path.name] == truth
     tables = convert([path.name], str(path.parent)).tables
-    told = [one["document"] for one in diagnoses(tables, activity=activity_of(path, tables))]
+    told = [one["document"] for one in diagnoses(tables, Known(activity=activity_of(path, tables)))]
     causes, words = TRUTHS[truth]
     assert told[0]["conclusion"].startswith(words)
     high = {each["cause"] for one in told for each in one["findings"] if each["confidence"] == "high"}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import pathlib
 import sys
 
 import pytest
+from click.testing import CliRunner
 
+from mpiio_ext.cli import main
 from support import cbuild
 from support.darshan_records import darshan_runtime
 
@@ -51,3 +54,22 @@ def test_the_first_sentence_is_right(kind: str, variant: str, arguments: argpars
     assert row["right"] and not row["wrong"], row["sentences"]
     assert row["sentences"][0].startswith("No cause") == (not row["first"])
     assert list(row["seconds"]) == [part.split(":")[0] for part in kind.split("+")]
+
+
+def test_steps_of_one_job(arguments: argparse.Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three programs in turn, whose logs have one ID of a job: each is told right, and the times are one."""
+    monkeypatch.setenv("DARSHAN_JOBID", "STEPS_OF_JOB")  # the variable with the ID
+    monkeypatch.setenv("STEPS_OF_JOB", "4711")
+    kinds = ["little_io", "one_writer", "metadata_storm"]
+    logs = [str(arguments.logs / str(diagnosis_corpus.run(kind, 3, 1, "dxt", arguments)["log"])) for kind in kinds]
+    done = CliRunner().invoke(main, ["analyze", "logs", "--json", *reversed(logs)])
+    (found,) = json.loads(done.stdout)
+    assert found["job_id"] == 4711 and [step["log"] for step in found["steps"]] == [
+        pathlib.Path(log).name for log in logs]
+    first = [step["diagnosis"][0]["findings"][:1] for step in found["steps"]]
+    assert [each[0]["cause"] if each else "" for each in first] == ["", "root_writes", "metadata"]
+    times = [step["run_time"] for step in found["steps"]]
+    assert max(times) < found["run_time"] <= sum(times) + 0.01
+    parts = [step["io_time"] for step in found["steps"]]
+    assert max(parts) < found["io_time"] <= sum(parts) + 0.01
+    assert "of the job's time in I/O" in found["conclusion"]

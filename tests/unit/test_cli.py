@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from mpiio_ext import hints, launchers
 from mpiio_ext.cli import OLD, main
-from mpiio_ext.cli.logged import Log
+from mpiio_ext.cli.logged import DarshanLog, Recording
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.launchers import launcher_family, plan
 
@@ -48,7 +48,20 @@ def test_old_spellings_do_the_same_and_say_the_new_one(old: str, new: str) -> No
                    for words in ([old], new.split()))
     line = f"mpiio-ext: `mpiio-ext {old}` is now `mpiio-ext {new}`; the old spelling goes with the next release\n"
     assert done.output == line + plain.output
-    assert done.exit_code == plain.exit_code == 2 and old not in main.list_commands(click.Context(main))
+    assert done.exit_code == plain.exit_code == 2
+    assert old == "report" or old not in main.list_commands(click.Context(main))
+
+
+def test_report_is_of_a_run_where_it_is_given_one(tmp_path: pathlib.Path) -> None:
+    """And of the bench where it is given results: the old spelling."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / ".io.html.0.run").mkdir()
+    (tmp_path / ".io.html.0.run" / "0.mpioxtrace").write_bytes(b"cut")
+    said = {name: CliRunner().invoke(main, ["report", str(tmp_path / name), "-o", str(tmp_path / "io.html")]).output
+            for name in ("results", ".io.html.0.run")}  # fmt: skip
+    assert "is now `main bench report`" in said["results"]
+    assert "bench" not in said[".io.html.0.run"] and "No call was recorded" in said[".io.html.0.run"]
+    assert "RUNDIR" in CliRunner().invoke(main, ["report", "--help"]).output
 
 
 # ---- launchers -------------------------------------------------------------------------------------------------------
@@ -245,7 +258,7 @@ def test_only_a_log_brings_the_tracer(tmp_path: pathlib.Path) -> None:
 def test_a_link_in_the_place_of_the_traces_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names in a folder of many users can be guessed: nothing that a link leads to is touched."""
     monkeypatch.setenv("PMIX_RANK", "0")
-    log = Log.at(tmp_path / "log", dxt=False)
+    log = Recording.of([DarshanLog(tmp_path / "log", dxt=False)])
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "old.mpioxtrace").touch()

@@ -77,6 +77,7 @@ UNUSABLE = {
     "delegates arbitrate solve": "--jobs text --io-nodes 4",
     "locks": "--servers 2 --aggregators 2 --region 1M --method nosuch",
     "partitioning": "--servers 2 --aggregators 2 --stripes 4 --plot none/x.svg",
+    "report": "nosuch.darshan",
     "completion": "nosuch",
 }
 #: Which of them start MPI before they look, or end it: not in the process of the tests.

@@ -310,7 +310,7 @@ static void scan_strong(const char *path, scan *pass)
 }
 
 /* Variables that set defaults: statistics are wanted for a whole run, pretended nodes for a whole test. Whoever names a
- * file for statistics wants them, unless MPIOX_STATS says no. */
+ * file for statistics wants them, unless MPIOX_STATS says no; so does the page of a run. */
 static void scan_default_variables(scan *pass)
 {
     static const struct {
@@ -320,6 +320,8 @@ static void scan_default_variables(scan *pass)
     pass->source = MPIOX_HINT_DEFAULT;
     if (environment("MPIOX_STATS_FILE") != NULL)
         visit("mpiox_stats", "true", "MPIOX_STATS_FILE", pass);
+    if (environment("MPIOX_REPORT_STATS") != NULL)
+        visit("mpiox_stats", "true", "MPIOX_REPORT_STATS", pass);
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
         const char *value = environment(defaults[i].variable);
 

@@ -200,23 +200,23 @@ static void collect_hints(const mpiox_hints *hints, hint_texts *out)
     }
 }
 
-static void print(const mpiox_stats *stats, mpiox_stats_subject *about)
+/* As one line of JSON in a file, or with file NULL as a table on standard error. */
+static void print_to(const char *file, const mpiox_stats *stats, mpiox_stats_subject *about)
 {
-    const char *file = getenv("MPIOX_STATS_FILE");
-    bool as_json = file != NULL && file[0] != '\0';
     mpiox_stats_identity identity;
 
-    if (as_json) {
+    about->identity = NULL;
+    if (file != NULL) {
         mpiox_stats_identity_get(&identity);
         about->identity = &identity;
     }
 
-    int64_t needed = as_json ? mpiox_stats_json(stats, about, NULL, 0) : mpiox_stats_table(stats, about, NULL, 0);
+    int64_t needed = file != NULL ? mpiox_stats_json(stats, about, NULL, 0) : mpiox_stats_table(stats, about, NULL, 0);
     char *text = malloc((size_t)needed + 2);
 
     if (text == NULL)
         return;
-    if (as_json) {
+    if (file != NULL) {
         mpiox_stats_json(stats, about, text, needed + 1);
         text[needed] = '\n';
         append_line(file, text, (size_t)needed + 1);
@@ -225,6 +225,24 @@ static void print(const mpiox_stats *stats, mpiox_stats_subject *about)
         fputs(text, stderr);
     }
     free(text);
+}
+
+static const char *environment(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* The page of a run has the statistics in a file of its own, and the user, who may want none, where he wants them. */
+static void print(const mpiox_stats *stats, mpiox_stats_subject *about)
+{
+    const char *file = environment("MPIOX_STATS_FILE"), *page = environment("MPIOX_REPORT_STATS");
+
+    if (page != NULL)
+        print_to(page, stats, about);
+    if (page == NULL || file != NULL || environment("MPIOX_STATS") != NULL)
+        print_to(file, stats, about);
 }
 
 static void add_reported(const mpiox_stats *stats, int ranks)
@@ -270,7 +288,8 @@ bool mpiox_mpi_run_wanted(void)
 {
     mpiox_hints hints;
 
-    if (getenv("MPIOX_STATS") == NULL && getenv("MPIOX_STATS_FILE") == NULL)
+    if (environment("MPIOX_STATS") == NULL && environment("MPIOX_STATS_FILE") == NULL &&
+        environment("MPIOX_REPORT_STATS") == NULL)
         return false;
     mpiox_hints_resolve("", MPI_INFO_NULL, &hints, NULL, NULL);
     return hints.stats;

@@ -12,6 +12,7 @@ script. All text is escaped; drawings come from :mod:`mpiio_ext.common.plots`, o
 from __future__ import annotations
 
 import dataclasses
+import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -114,6 +115,23 @@ def _breakable(text: str) -> Markup:
     return Markup(str(escape(text)).replace("_", "_<wbr>").replace("+", "<wbr>+"))
 
 
+def _coded(text: str) -> Markup:
+    """Return text in HTML whose parts between backticks are code."""
+    from markupsafe import Markup, escape
+
+    parts = [str(escape(part)) for part in text.split("`")]
+    whole = len(parts) % 2 == 1  # else the last backtick has no partner
+    return Markup("".join(f"<code>{part}</code>" if at % 2 and (whole or at < len(parts) - 1) else part
+                          for at, part in enumerate(parts)))  # fmt: skip
+
+
+def _data(values: object) -> Markup:
+    """Return JSON that may stand in a script element."""
+    from markupsafe import Markup
+
+    return Markup(json.dumps(values, separators=(",", ":")).replace("<", "\\u003c"))
+
+
 def _image(figure: str) -> str:
     return f"data:image/svg+xml;base64,{b64encode(figure.encode()).decode()}"
 
@@ -126,7 +144,7 @@ def _templates(folder: Path) -> jinja2.Environment:
         loader=jinja2.FileSystemLoader([folder, _FOLDER]), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(breakable=_breakable, image=_image)
+    environment.filters.update(breakable=_breakable, coded=_coded, data=_data, image=_image)
     return environment
 
 
@@ -156,6 +174,9 @@ def document(
     notices: Sequence[Finding] = (),
     foot: str = "",
     interactive: bool = False,
+    lead: Sequence[str] = (),
+    picture: Figure | None = None,
+    data: object = None,
 ) -> str:
     """Return a page of sections.
 
@@ -166,8 +187,11 @@ def document(
     notices : what stands above all sections.
     foot : what stands below them, before the version.
     interactive : the figures were drawn to be pointed at: their script is put into the page.
+    lead, picture : what the page says and shows before all else; `code` stands between backticks.
+    data : what the page was made of, for programs that read it; None: nothing.
     """
     from mpiio_ext.common.plots.files import script
 
-    content = {"title": title, "head": head, "sections": sections, "notices": notices, "foot": foot}
+    content = {"title": title, "head": head, "sections": sections, "notices": notices, "foot": foot,
+               "lead": lead, "picture": picture, "data": data}
     return fill(_FOLDER / "document.html", content, script=script() if interactive else "")

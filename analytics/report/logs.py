@@ -1,0 +1,175 @@
+"""The logs of one job, from files or from a store, and what is told of them: as text, as JSON, or on a page.
+
+Problem. A job has one log or many. A log by itself, and a log whose rows are in a store, tell the same.
+
+Algorithm. Logs with the same ID of a job, and of the same user, are of one job. The number of a log is its place, as
+two logs in different folders may have the same name. DXT and HEATMAP are read from the file of each log, before names
+are taken out.
+
+Guarantees. A log that is given twice counts once. A log without an ID of its job is a job by itself.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.diagnosis.limits import Limits
+from mpiio_ext.analytics.report.findings import Known
+from mpiio_ext.analytics.report.job import document
+from mpiio_ext.analytics.report.steps import Steps, of_job, of_log
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.miner import IOMiner
+    from mpiio_ext.analytics.tools.health import DiskStates
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What is told of a job: its tables, what else is known, and its steps where it has several logs."""
+
+    tables: Mapping[str, pa.Table]
+    known: Known
+    steps: Steps | None
+
+    def text(self) -> str:
+        """Return it for people."""
+        from mpiio_ext.analytics.report.output import job_text
+
+        return job_text(self.tables, self.known, self.steps)
+
+    def page(self, interactive: bool = False) -> str:
+        """Return it as a page."""
+        from mpiio_ext.analytics.report.output import job_page
+
+        return job_page(self.tables, self.known, steps=self.steps, interactive=interactive)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON can hold it; the diagnoses of several logs are in ``steps``."""
+        found = document(self.tables, self.known, self.steps)
+        found["diagnosis"] = [one["document"] for one in found["diagnosis"]]
+        return found if self.steps is None else found | self.steps.document()
+
+
+@dataclasses.dataclass(frozen=True)
+class Logs:
+    """The logs of one job.
+
+    Attributes
+    ----------
+    tables : its rows, by table.
+    paths : the file of each log that is there, by ``log_id``.
+    osts : OSTs that are known to exist.
+    disks : which disks were down or not ready when each log began.
+    """
+
+    tables: Mapping[str, pa.Table]
+    paths: Mapping[int, Path]
+    osts: int | None = None
+    disks: Mapping[int, DiskStates | None] = dataclasses.field(default_factory=dict)
+
+    def of(self, log: int) -> dict[str, pa.Table]:
+        """Return the rows of one log."""
+        return of_log(self.tables, log)
+
+    def told(self, areas: Mapping[str, str] | None, anonymous: bool, low: float) -> Told:
+        """Return what is told; a bandwidth below `low` (B/s) is called low."""
+        from mpiio_ext.analytics.diagnosis.activity_read import activity_of
+
+        seen = {log: found for log, path in self.paths.items()
+                if (found := activity_of(path, self.of(log))) is not None}  # fmt: skip
+        tables, disks = self.tables, self.disks
+        if anonymous:
+            from mpiio_ext.analytics.anonymous import anonymous_tables
+
+            tables = anonymous_tables(self.tables, areas)
+            logs, files = (
+                dict(zip(*(each[name][column].to_pylist() for each in (self.tables, tables)), strict=True))
+                for name, column in (("darshan_job", "log_id"), ("darshan_file", "file_id"))
+            )
+            seen = {logs[log]: one.renamed(files) for log, one in seen.items()}
+            disks = {logs[log]: one for log, one in disks.items()}
+        known = Known(anonymous=anonymous, osts=self.osts, limits=Limits(fast=low))
+        if tables["darshan_job"].num_rows > 1:
+            return Told(tables, known, of_job(tables, known, seen, disks))
+        (log,) = tables["darshan_job"]["log_id"].to_pylist()
+        return Told(tables, dataclasses.replace(known, activity=seen.get(log), disks=disks.get(log)), None)
+
+
+def is_empty(tables: Mapping[str, pa.Table]) -> bool:
+    """Return whether the logs of a job have lost the records of all their files."""
+    return not tables["darshan_file"].num_rows and any(tables["darshan_job"]["partial"].to_pylist())
+
+
+def by_job(logs: Sequence[tuple[Path, Mapping[str, pa.Table]]], *, one_job: bool = False) -> list[Logs]:
+    """Return logs by their jobs, in the order of the first log of each.
+
+    Parameters
+    ----------
+    logs : path and tables of each log.
+    one_job : they are of one job, whatever their IDs.
+    """
+    import pyarrow as pa
+
+    groups: dict[Any, dict[int, tuple[Path, dict[str, pa.Table]]]] = {}
+    met: set[str] = set()
+    names = collections.Counter(path.name for path, _ in logs)
+    for number, (path, tables) in enumerate(logs, 1):
+        (row,) = tables["darshan_job"].to_pylist()
+        if (it := repr(row)) in met:
+            continue
+        met.add(it)
+        job = row["job_id"] or 0
+        key = "all" if one_job else (job, row["uid"]) if job else number
+        into = groups.setdefault(key, {})
+        first = next(iter(into.values()))[1]["darshan_job"]["job_id"][0].as_py() if into else job
+        own = {name: _with(table, job_id=first, log_id=number) for name, table in tables.items()}
+        if names[path.name] > 1:
+            own["darshan_job"] = _with(own["darshan_job"], log_file=str(path))
+        into[number] = path, own
+    return [Logs({name: pa.concat_tables([own[name] for _, own in group.values()])
+                  for name in next(iter(group.values()))[1]},
+                 {number: path for number, (path, _) in group.items()}) for group in groups.values()]  # fmt: skip
+
+
+def _with(table: pa.Table, **values: Any) -> pa.Table:
+    """Return a table with one value each in columns."""
+    import pyarrow as pa
+
+    for name, value in values.items():
+        field = table.schema.field(name)
+        column = pa.repeat(pa.scalar(value, field.type), table.num_rows)
+        table = table.set_column(table.schema.get_field_index(name), field, column)
+    return table
+
+
+def logs_of_store(miner: IOMiner, tables: Mapping[str, pa.Table]) -> tuple[dict[int, Path], list[tuple[str, str]]]:
+    """Return the files of a job's logs by ``log_id``; and the logs that are not as they were, with what is wrong."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from mpiio_ext.analytics.store.logtable import read_logs
+
+    catalog = miner.catalog
+    known = read_logs(catalog.folder, catalog.manifest.logs)
+    wanted = tables["darshan_job"].filter(pc.equal(tables["darshan_job"]["source"], "darshan"))
+    rows = known.filter(pc.and_(pc.equal(known["kind"], "darshan"),
+                                pc.is_in(known["log_id"], pa.array(wanted["source_log"].to_pylist(), pa.int64()))))
+    there = {row["log_id"]: row for row in rows.to_pylist()}
+    found, gone = {}, []
+    for log, source, name in zip(*(wanted[name].to_pylist() for name in ("log_id", "source_log", "log_file")),
+                                 strict=True):  # fmt: skip
+        row = there.get(source)
+        path = Path(row["root"]) / row["path"] if row else Path(name or "")
+        if row is None or not path.is_file():
+            gone.append((str(path), "is no longer there"))
+        elif path.stat().st_mtime_ns != row["mtime_ns"]:
+            gone.append((str(path), "has changed since it was read"))
+        else:
+            found[log] = path
+    return found, gone

@@ -1,0 +1,252 @@
+"""A job with several logs: its steps, the share of its time that has I/O, and one sentence about all of them.
+
+Problem. The logs of a job are of programs side by side, or in turn. A diagnosis of the sums of their counters is of no
+program, and the share of I/O in the sum of run times is of no time that passes.
+
+Algorithm. Each log is diagnosed by itself, with what DXT and HEATMAP of it tell. Times are joined on the clock
+(:mod:`mpiio_ext.analytics.diagnosis.together`). Logs whose first sentence names the same cause are one group. The job's
+sentence is that of the group whose sure cause takes most of the time in I/O. Slow storage targets are looked for in the
+files of all logs together, too.
+
+Guarantees. What is too little of a log's own run time is looked into all the same, where the I/O of all such logs
+together is not too little of the job's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.analyses.counting import count_words
+from mpiio_ext.analytics.diagnosis.model import NOTHING
+from mpiio_ext.analytics.diagnosis.together import LogTime, explained, running, stretches, together
+from mpiio_ext.analytics.diagnosis.words import rounded, said
+from mpiio_ext.common.units import size_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.diagnosis.activity import Activity
+    from mpiio_ext.analytics.report.findings import Known
+    from mpiio_ext.analytics.tools.health import DiskStates
+
+#: Columns of the table of steps: name, and whether its cells are numbers.
+COLUMNS = (("log", False), ("start", True), ("duration", True), ("processes", True), ("read", True), ("written", True),
+           ("time in I/O", True), ("of its run time", True), ("first sentence", False))  # fmt: skip
+#: Logs of a table on a terminal, and on a page; those with most time in I/O.
+MOST_STEPS = 48
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One log of a job: its row of ``darshan_job``, its times, and its diagnoses, the most important first."""
+
+    name: str
+    row: Mapping[str, Any]
+    time: LogTime
+    told: Sequence[Mapping[str, Any]]
+
+    @property
+    def first(self) -> Mapping[str, Any] | None:
+        """Return the finding that its first sentence names."""
+        found = self.told[0]["document"]["findings"] if self.told else ()
+        return found[0] if found else None
+
+    @property
+    def sentence(self) -> str:
+        """Return its first sentence."""
+        return str(self.told[0]["document"]["conclusion"]) if self.told else "No file has times of reads or writes."
+
+    @property
+    def of_run(self) -> float:
+        """Return its time in I/O over its run time; NaN where that is unknown."""
+        return self.time.in_io / self.time.run_time if self.time.run_time > 0 else float("nan")
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """The logs of a job, in the order in which they began."""
+
+    steps: Sequence[Step]
+    known: Known
+    targets: Mapping[str, Any] | None = None
+
+    @property
+    def times(self) -> list[LogTime]:
+        """Return the times of all logs."""
+        return [step.time for step in self.steps]
+
+    @property
+    def in_io(self) -> float:
+        """Return the time in which any log has I/O (s)."""
+        return together(self.times)
+
+    @property
+    def run_time(self) -> float:
+        """Return the time in which any log runs (s)."""
+        return running(self.times)
+
+    def groups(self) -> list[tuple[float, list[Step]]]:
+        """Return the time that each cause takes (s) and the steps that name it first: sure ones, longest first."""
+        named: dict[tuple[str, str, bool], list[int]] = {}
+        for number, step in enumerate(self.steps):
+            if (first := step.first) is not None:
+                key = first["cause"], step.told[0]["document"]["direction"], first["confidence"] == "high"
+                named.setdefault(key, []).append(number)
+        found = []
+        for (_, _, sure), numbers in named.items():
+            time = explained([self.times[k] for k in numbers], [_time(self.steps[k]) for k in numbers])
+            found.append((not sure, -time, sorted((self.steps[k] for k in numbers), key=lambda step: -_time(step))))
+        return [(-time, steps) for _, time, steps in sorted(found, key=lambda each: each[:2])]
+
+    @property
+    def conclusion(self) -> str:
+        """Return the first sentence about all logs."""
+        run, spent = self.run_time, self.in_io
+        share = spent / run if run > 0 else float("nan")
+        whole = (f"I/O takes {self._said(share, 'share')} of the time in which any of the job's"
+                 f" {len(self.steps):,} logs runs ({self._said(spent, 's')} of {self._said(run, 's')}).")  # fmt: skip
+        if share < self.known.limits.trivial:
+            return f"{whole} That is too little to be worth tuning."
+        if self.targets is not None:
+            of = min(1.0, self.targets["time"]["value"] / spent) if spent > 0 else 0.0
+            return (f"{whole} In the files of all logs together: {self.targets['title']} This explains"
+                    f" {self._said(of, 'share')} of the job's time in I/O.")  # fmt: skip
+        groups = self.groups()
+        if not groups:
+            longest = max(self.steps, key=lambda step: step.time.in_io)
+            return f"{whole} No cause was found. Of the log with most of it, {longest.name}: {longest.sentence}"
+        time, steps = groups[0]
+        first = steps[0].first or {}
+        sure = first["confidence"] == "high"
+        of = self._said(min(1.0, time / spent) if spent > 0 else 0.0, "share")
+        bound = "at most " if first["at_most"] and of != "100 %" else ""
+        who = (f"In {steps[0].name}" if len(steps) == 1 else f"In all {len(steps)} logs"
+               if len(steps) == len(self.steps) else f"In {len(steps)} of {len(self.steps)} logs")  # fmt: skip
+        explains = f"This {'explains' if sure else 'may explain'} {bound}{of} of the job's time in I/O."
+        return f"{whole} {'' if sure else f'{NOTHING} Possible: '}{who}: {first['title']} {explains}"
+
+    def _said(self, value: float, unit: str) -> str:
+        return "unknown" if value != value else said(rounded(value, 2) if self.known.anonymous else value, unit)
+
+    @property
+    def order(self) -> str:
+        """Return how many logs ran at once, and how many in turn, in words."""
+        found = [len(each) for each in stretches(self.times)]
+        if len(found) == 1:
+            return f"{count_words(len(self.steps), 'log')} side by side"
+        alone = all(count == 1 for count in found)
+        how = "one after the other" if alone else f"in {len(found)} turns, up to {max(found)} side by side"
+        return f"{count_words(len(self.steps), 'log')}, {how}"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the table of steps in words; of many, those with most time in I/O."""
+        base = min((time.start for time in self.times if time.known), default=0.0)
+        shown = sorted(self.steps, key=lambda step: -step.time.in_io)[:MOST_STEPS]
+        return [(step.name, f"+{step.time.start - base:,.0f} s" if step.time.known else "–",
+                 self._said(step.time.run_time, "s"), self._said(step.row["processes"] or float("nan"), "count"),
+                 *(_bytes(step.row[name]) for name in ("bytes_read", "bytes_written")),
+                 self._said(step.time.in_io, "s"), self._said(step.of_run, "share"), step.sentence)
+                for step in self.steps if step in shown]  # fmt: skip
+
+    def document(self) -> dict[str, Any]:
+        """Return the same as JSON can hold it."""
+        base = min((time.start for time in self.times if time.known), default=0.0)
+        steps = [{"log": step.name, "start": step.time.start - base if step.time.known else None,
+                  "run_time": step.row["run_time"], "processes": step.row["processes"],
+                  "bytes_read": step.row["bytes_read"], "bytes_written": step.row["bytes_written"],
+                  "io_time": step.time.in_io, "io_of_run": step.of_run if step.of_run == step.of_run else None,
+                  "conclusion": step.sentence, "diagnosis": [one["document"] for one in step.told]}
+                 for step in self.steps]  # fmt: skip
+        run = self.run_time
+        return {"conclusion": self.conclusion, "run_time": run, "io_time": self.in_io,
+                "io_of_run": self.in_io / run if run > 0 else None, "steps": steps}  # fmt: skip
+
+    def told(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Return the diagnoses to show in full: of each group that of its longest step, and of steps without a cause.
+
+        With each goes of how many logs it is, in words.
+        """
+        shown = [(steps[0], _and_more(steps, "with this cause")) for _, steps in self.groups()]
+        none = [step for step in self.steps if step.first is None and step.told]
+        if none:
+            none.sort(key=lambda step: -step.time.in_io)
+            shown.append((none[0], _and_more(none, "without a cause")))
+        return [(words, one) for step, words in shown for one in step.told]
+
+
+def _and_more(steps: Sequence[Step], what: str) -> str:
+    return steps[0].name + (f" (and {len(steps) - 1} more {what})" if len(steps) > 1 else "")
+
+
+def _time(step: Step) -> float:
+    return float(step.first["time"]["value"]) if step.first is not None else 0.0
+
+
+def _bytes(value: float | None) -> str:
+    return "–" if value is None else size_text(value)
+
+
+def of_job(
+    tables: Mapping[str, pa.Table], known: Known, seen: Mapping[int, Activity],
+    disks: Mapping[int, DiskStates | None] | None = None,
+) -> Steps:  # fmt: skip
+    """Return the steps of a job.
+
+    Parameters
+    ----------
+    tables : rows of one job with several logs, by table.
+    known : Known
+        What holds for all logs.
+    seen : what DXT and HEATMAP of logs tell, by ``log_id``.
+    disks : which disks were down or not ready when each log began.
+    """
+    from mpiio_ext.analytics.diagnosis.diagnose import time_of_log
+
+    logs = tables["darshan_job"].sort_by("start_time").to_pylist()
+    parts = {row["log_id"]: of_log(tables, row["log_id"]) for row in logs}
+    times = {number: time_of_log(part["darshan_job"], part["darshan_file"], seen.get(number))
+             for number, part in parts.items()}  # fmt: skip
+    steps = []
+    for place, row in enumerate(logs, 1):
+        number = row["log_id"]
+        own = dataclasses.replace(known, activity=seen.get(number), disks=(disks or {}).get(number))
+        name = f"log {place}" if known.anonymous or not row["log_file"] else row["log_file"]
+        steps.append(Step(name, row, times[number], _diagnosed(parts[number], own)))
+    little = [step for step in steps if step.told and not any(one["document"]["worth_tuning"] for one in step.told)]
+    if together([step.time for step in little]) >= known.limits.trivial * running(list(times.values())):
+        limits = dataclasses.replace(known.limits, trivial=0.0)
+        for place, step in enumerate(steps):
+            number = step.row["log_id"]
+            own = dataclasses.replace(known, activity=seen.get(number), limits=limits)
+            if step in little:
+                steps[place] = dataclasses.replace(step, told=_diagnosed(parts[number], own))
+    by_one = any(step.first and step.first["cause"] == "slow_ost" for step in steps)
+    return Steps(steps, known, None if by_one else _slow_target(tables, known))
+
+
+def _slow_target(tables: Mapping[str, pa.Table], known: Known) -> Mapping[str, Any] | None:
+    """Return the finding, of the files of all logs, that a storage target is slow; None where there is no sure one."""
+    from mpiio_ext.analytics.report.findings import diagnoses
+
+    slow = [each for one in diagnoses(tables, known) for each in one["document"]["findings"]
+            if each["cause"] == "slow_ost" and each["confidence"] == "high"]  # fmt: skip
+    return max(slow, key=lambda each: each["time"]["value"], default=None)
+
+
+def of_log(tables: Mapping[str, pa.Table], number: int) -> dict[str, pa.Table]:
+    """Return the rows of one log; those of other tables are of all logs."""
+    import pyarrow.compute as pc
+
+    own = {name: tables[name].filter(pc.equal(tables[name]["log_id"], number))
+           for name in ("darshan_job", "darshan_file")}  # fmt: skip
+    return {**tables, **own}
+
+
+def _diagnosed(tables: Mapping[str, pa.Table], known: Known) -> list[dict[str, Any]]:
+    """Return the diagnoses of a log."""
+    from mpiio_ext.analytics.report.findings import diagnoses
+    from mpiio_ext.analytics.report.job import own_shares
+
+    return diagnoses(tables, known, own_shares(tables))

@@ -1,0 +1,12 @@
+"""One page about one run: what the program did, what the library did, and what would help.
+
+=============  =================================================================================================
+`gather`       a folder of recordings, or a Darshan log, as one document of plain values
+`opening`      its first sentences
+`files`        how each file was accessed
+`library`      what the library did for each file, and which hints were in force
+`over_time`    bytes over time
+`page`         the document as a page
+`shown`        the document as objects of Python
+=============  =================================================================================================
+"""

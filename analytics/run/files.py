@@ -1,0 +1,111 @@
+"""How each file of a run was accessed: sizes, pattern, who, for how long.
+
+Problem. Counters of a log are sums; a reader wants a word: contiguous, strided, random.
+
+Algorithm. Requests that follow the one before are contiguous; those whose distance repeats are strided (DXT); those
+that lie behind the one before go forward with gaps; others are at random places.
+
+Guarantees. What the log does not tell is None. At most `MOST` files are kept, those that took the most time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpiio_ext.analytics.diagnosis import ranks
+from mpiio_ext.analytics.diagnosis.activity import Activity, Row
+from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.tables.arrays import Numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Files that a document keeps.
+MOST = 100
+#: From which share on requests are called contiguous, strided or forward.
+_MOST_OF = 0.9
+_FORWARD = 0.75
+
+
+def own_time(files: Files) -> Numbers:
+    """Return the time of a rank in the calls of each file (s): reads, writes and metadata."""
+    meta: Numbers = np.nan_to_num(files["meta_time"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    found: Numbers = np.nan_to_num(ranks.time_in_calls(files, "both")) + meta
+    return found
+
+
+def in_io(files: Files, activity: Activity | None, processes: int, run_s: float) -> float:
+    """Return the time in which a rank is in I/O calls (s), at most the run time."""
+    meta, data = ranks.metadata_and_data(files, float(processes))
+    moving = opening = 0.0
+    if activity is not None:
+        moving = float((activity.busy[1] - activity.busy[0]).sum()) if activity.source == "DXT" else 0.0
+        numbers = files.table["file_id"].to_pylist()
+        own = np.nan_to_num(files["ranks"], nan=1.0)
+        opening = sum(activity.calls[number].opening / (processes if count == 1 else 1)
+                      for number, count in zip(numbers, own.tolist(), strict=True) if number in activity.calls)
+    return float(min(run_s, max(moving + opening, meta + data)))
+
+
+def _pattern(way: str, row: dict[str, Any], traced: Row | None, each: int) -> str | None:
+    requests, consec, ahead = row[f"{way}s"] or 0, row[f"consec_{way}s"] or 0, row[f"seq_{way}s"] or 0
+    pairs = requests - each
+    if requests <= 0:
+        return None
+    if pairs <= 0:
+        return "one request a rank"
+    if consec >= _MOST_OF * pairs:
+        return "contiguous"
+    if traced is not None and traced.pairs > 0 and traced.regular >= _MOST_OF * (traced.pairs - each):
+        return "strided"
+    return "forward, with gaps" if ahead >= _FORWARD * pairs else "random places"
+
+
+def _who(row: dict[str, Any], traced: Sequence[Row | None], processes: int) -> str:
+    moving = {int(rank) for one in traced if one is not None for rank in one.ranks}
+    count = len(moving) or row["ranks"] or 0
+    if len(moving) == 1:
+        return f"rank {moving.pop()} alone"
+    return f"all {processes:,} ranks" if count >= processes else f"{count:,} of {processes:,} ranks"
+
+
+def _mean(row: dict[str, Any], way: str) -> float | None:
+    requests, moved = row[f"{way}s"], row[f"bytes_{'read' if way == 'read' else 'written'}"]
+    return moved / requests if requests and moved is not None else None
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def table(files: Files, activity: Activity | None, processes: int) -> list[dict[str, Any]]:
+    """Return a row for each file, those that took the most time first; units are in the names."""
+    time = own_time(files)
+    order = np.argsort(-time, kind="stable")[:MOST].tolist()
+    unaligned = files["unaligned"] / np.where(files.requests("read") + files.requests("write") > 0,
+                                              files.requests("read") + files.requests("write"), np.nan)  # fmt: skip
+    kept: pa.Table = files.table.take(order)
+    out = []
+    for place, row in zip(order, kept.to_pylist(), strict=True):
+        known = activity.rows if activity is not None else {}
+        traced = [known.get((row["file_id"], way)) for way in (False, True)]
+        each = max(1, row["ranks"] or 1)
+        collective = sum(row[f"mpiio_coll_{way}s"] or 0 for way in ("read", "write"))
+        independent = sum(row[f"mpiio_{kind}_{way}s"] or 0 for way in ("read", "write") for kind in ("indep", "nb"))
+        out.append({
+            "file": row["file"] or f"file {row['file_id']}", "who": _who(row, traced, processes),
+            "read_bytes": row["bytes_read"], "written_bytes": row["bytes_written"],
+            "reads": row["reads"], "writes": row["writes"],
+            "mean_read_bytes": _mean(row, "read"), "mean_write_bytes": _mean(row, "write"),
+            "read_pattern": _pattern("read", row, traced[0], each),
+            "write_pattern": _pattern("write", row, traced[1], each),
+            "time_s": float(time[place]), "opens": row["opens"],
+            "collective_calls": collective, "independent_calls": independent,
+            "unaligned_share": _known(float(unaligned[place])),
+            "mount": row["mount"], "file_system": row["fs_type"],
+        })  # fmt: skip
+    return out

@@ -1,0 +1,189 @@
+"""A run as one document of plain values: from the folder of its recordings, or from a Darshan log.
+
+Problem. A page, a notebook and a program want the same facts of a run, which lie in a log, in statistics, and in the
+file system.
+
+Algorithm. The recordings become a Darshan log (:func:`mpiio_ext.pioneer.darshan.convert.convert`, the only place that
+knows what is in them). The log is diagnosed; the statistics of the library and the layout of files stand beside it.
+
+Guarantees. The document is JSON. Its size does not depend on the number of ranks, calls or files. A run without any
+call has a document, too, which says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.run import library, opening
+from mpiio_ext.common.recordings import STATISTICS
+from mpiio_ext.errors import MpiioExtError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.analyses.result import Chart
+    from mpiio_ext.analytics.diagnosis.activity import Activity
+
+#: Files of the MPI library's own, which are no I/O of the program.
+_NOT_THE_PROGRAMS = r"/(ompi\.|openmpi-sessions|prte\.|pmix[._-])[^/]*/|\.locktest\.\d+$"
+#: Files whose layout is asked for; they are those that took the most time.
+_MOST_LAYOUTS = 4
+_FACTS = ("file_system", "stripe_size", "stripe_count", "servers", "lock_protocol")
+DOCTOR = "mpiio-ext doctor -- PROGRAM"
+
+
+def of_folder(folder: Path, *, missing: str = "") -> dict[str, Any]:
+    """Return the document of a folder of recordings.
+
+    Parameters
+    ----------
+    folder : what ``mpiio-ext run --report`` has recorded.
+    missing : what the caller knows to be missing, one line.
+
+    Raises
+    ------
+    MpiioExtError
+        The recordings cannot be read.
+    """
+    from mpiio_ext.pioneer.darshan.convert import NothingRecordedError, convert
+
+    statistics, there = library.read(folder / STATISTICS)
+    with tempfile.TemporaryDirectory(prefix=".log-", dir=folder) as scratch:
+        log = Path(scratch) / "run.darshan"
+        try:
+            written = convert(folder, log, dxt=True, missing=missing)
+        except NothingRecordedError as error:
+            return _without_calls(str(error), there)
+        return _document(log, statistics, there, list(written.lacks))
+
+
+def of_log(log: Path) -> dict[str, Any]:
+    """Return the document of a Darshan log; nothing is known of the library.
+
+    Raises
+    ------
+    AnalyticsError
+        The log cannot be read.
+    """
+    return _document(log, [], None, [])
+
+
+def _without_calls(why: str, there: bool) -> dict[str, Any]:
+    sentence = f"No call was recorded: {why.partition(': ')[2] or why}."
+    return _plain(sentence=sentence, notices=[_not_reached("", 1)] if not there else [])
+
+
+def _plain(**parts: Any) -> dict[str, Any]:
+    """Return a document with what is given, and nothing else."""
+    empty: dict[str, Any] = {name: [] for name in ("facts", "notices", "lacks", "findings", "conclusions", "unknown",
+                                                   "files", "library", "hints", "storage", "charts")}  # fmt: skip
+    return {"kind": "mpiio_ext run", "version": 1, "program": "", "sentence": "", "help": None, "files_in_all": 0,
+            **empty, **parts}  # fmt: skip
+
+
+def _not_reached(program: str, processes: int) -> str:
+    doctor = opening.concrete(DOCTOR, program or "PROGRAM", processes)
+    return ("No call reached the library. A program that is linked statically, that makes no MPI-IO calls (POSIX,"
+            f" serial HDF5) or that has no MPI is as it would be without it; this says which it is: `{doctor}`")
+
+
+def _document(
+    log: Path, statistics: Sequence[Mapping[str, Any]], there: bool | None, lacks: list[str]
+) -> dict[str, Any]:
+    from mpiio_ext.analytics.diagnosis.activity_read import activity_of
+    from mpiio_ext.analytics.factors.extract import with_jobs
+    from mpiio_ext.analytics.factors.files import Files
+    from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
+    from mpiio_ext.analytics.report.logs import by_job
+    from mpiio_ext.analytics.run import files as accessed
+    from mpiio_ext.analytics.sources.darshan import convert
+
+    converted = convert([log.name], str(log.absolute().parent))
+    if converted.outcomes[0].status == "skipped":
+        raise AnalyticsError(f"{log}: {converted.outcomes[0].reason}")
+    tables = dict(by_job([(log, converted.tables)])[0].tables)
+    tables["darshan_file"] = _of_the_program(tables["darshan_file"])
+    job = tables["darshan_job"].to_pylist()[0]
+    program, processes, run_s = job["exe"] or job["app"] or "PROGRAM", job["processes"] or 1, job["run_time"] or 0.0
+    activity = activity_of(log, tables)
+
+    def concrete(command: str) -> str | None:
+        taken = bool(statistics) and command == opening.TAKEN
+        return None if taken else opening.concrete(command, program, processes)
+
+    told = diagnoses(tables, Known(activity=activity), concrete=concrete)
+    documents = [one["document"] for one in told]
+    files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
+    io_s = accessed.in_io(files, activity, processes, run_s) if len(files) else 0.0
+    rows = accessed.table(files, activity, processes) if len(files) else []
+    measured = opening.paying(statistics, program, processes)
+    advice = opening.help_of(documents, measured, program, processes)
+    return _plain(
+        program=program, sentence=opening.first_sentence(documents, io_s, run_s), help=advice,
+        facts=_facts(job, processes, run_s, io_s), lacks=lacks,
+        notices=[] if statistics or there is None else [_not_reached(program, processes)],
+        findings=[dataclasses.asdict(one) for one in findings(told)],
+        conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
+        unknown=list(dict.fromkeys(text for one in documents for text in one["unknown"])),
+        files=rows, files_in_all=len(files), library=library.table(statistics),
+        hints=library.hints(statistics), storage=_storage(rows),
+        charts=[dataclasses.asdict(chart) for chart in _charts(log, activity)],
+    )  # fmt: skip
+
+
+def _of_the_program(files: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
+    other = pc.fill_null(pc.match_substring_regex(files["file"], _NOT_THE_PROGRAMS), False)
+    return files.filter(pc.invert(other))
+
+
+def _facts(job: Mapping[str, Any], processes: int, run_s: float, io_s: float) -> list[list[str]]:
+    from mpiio_ext.common.units import seconds_text, size_text
+
+    return [
+        ["program", str(job["exe"] or job["app"] or "not known")],
+        ["processes", f"{processes:,}"],
+        ["run time", seconds_text(run_s)],
+        ["time in I/O", f"{seconds_text(io_s)} ({opening.share_text(io_s, run_s)})"],
+        ["read, written", ", ".join(size_text(job[name] or 0) for name in ("bytes_read", "bytes_written"))],
+        ["files opened", f"{job['files'] or 0:,}"],
+    ]
+
+
+def _charts(log: Path, activity: Activity | None) -> list[Chart]:
+    from mpiio_ext.analytics.report.timeline import rank_chart
+    from mpiio_ext.analytics.run.over_time import charts
+
+    if activity is None:
+        return []
+    line, others = rank_chart(activity), charts(log, activity)
+    if line is not None and activity.source != "DXT":
+        others = [one for one in others if one.name != "heat"]  # it is the same
+    return [*([line] if line is not None else []), *others]
+
+
+def _storage(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return how the files that took the most time lie on servers, as far as the file system tells after the run."""
+    from mpiio_ext.layout import inspect
+
+    out: list[dict[str, Any]] = []
+    for row in rows:
+        if len(out) == _MOST_LAYOUTS:
+            break
+        if re.match(r"<STD|/dev/|/proc/", row["file"]) or not Path(row["file"]).is_file():
+            continue
+        try:
+            layout = inspect(row["file"])
+        except MpiioExtError:
+            continue
+        values = {name: layout.value(name) for name in _FACTS}
+        out.append({"file": row["file"]} | {name: None if value is None else str(value)
+                                            for name, value in values.items()})  # fmt: skip
+    return out

@@ -1,0 +1,110 @@
+"""What the library did for each file of a run, and which hints were in force: from its statistics as lines of JSON.
+
+Guarantees. Lines of the same file are added up. Memory depends on the number of files that are kept (`_MOST`), those
+with the most bytes. A line that was cut by a full disk is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+#: Files that are kept.
+_MOST = 200
+_SUMMED = (
+    "collective_writes", "collective_reads", "independent_writes", "independent_reads", "native_calls", "rounds",
+    "bytes_written", "bytes_read", "independent_bytes_written", "independent_bytes_read", "write_requests",
+    "write_request_bytes", "read_requests", "read_request_bytes", "messages", "message_bytes", "direct_bytes_written",
+    "direct_bytes_read", "delegated_calls", "delegated_writes", "delegated_reads", "total_s", "independent_s",
+    "exchange_s", "io_s", "wait_s",
+)  # fmt: skip
+_TEXTS = ("write_partition", "read_partition", "write_reason", "read_reason", "delegation")
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        for text in stream:
+            try:
+                line = json.loads(text)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(line, dict) and line.get("kind") in ("file", "run"):
+                yield line
+
+
+def _bytes(row: Mapping[str, Any]) -> float:
+    return float(row["write_request_bytes"] + row["read_request_bytes"])
+
+
+def _join(files: dict[str, dict[str, Any]], line: Mapping[str, Any]) -> None:
+    row = files.setdefault(str(line.get("path", "")), {"path": line.get("path", ""), "ranks": 0, "hints": {}}
+                           | dict.fromkeys(_SUMMED, 0) | dict.fromkeys(_TEXTS, ""))  # fmt: skip
+    for name in _SUMMED:
+        row[name] += line.get(name) or 0
+    for name in _TEXTS:
+        row[name] = line.get(name) or row[name]
+    row["ranks"] = max(row["ranks"], line.get("ranks") or 0)
+    row["hints"] |= line.get("hints") or {}
+    if len(files) > 2 * _MOST:
+        for path in sorted(files, key=lambda path: -_bytes(files[path]))[_MOST:]:
+            del files[path]
+
+
+def read(path: Path) -> tuple[list[dict[str, Any]], bool]:
+    """Return the files of the statistics, those with the most bytes first, and whether the library was there at all."""
+    files: dict[str, dict[str, Any]] = {}
+    seen = False
+    if path.is_file():
+        for line in _lines(path):
+            seen = True
+            if line["kind"] == "file":
+                _join(files, line)
+    return sorted(files.values(), key=lambda row: -_bytes(row))[:_MOST], seen
+
+
+def _method(row: Mapping[str, Any]) -> str:
+    """Return how a file was accessed."""
+    ways = []
+    collectives = row["collective_writes"] + row["collective_reads"]
+    names = sorted({row[f"{way}_partition"] for way in ("write", "read")} - {""})
+    if collectives:
+        ways.append(f"two-phase, file domains {' and '.join(names)}" if names else "collectives without exchange")
+    if row["independent_writes"] + row["independent_reads"]:
+        ways.append("each rank by itself")
+    if row["delegated_calls"] + row["delegated_writes"] + row["delegated_reads"]:
+        ways.append("through delegates")
+    if row["native_calls"]:
+        ways.append(f"{row['native_calls']:,} calls by the MPI library")
+    return ", ".join(ways) or "nothing"
+
+
+def table(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row for each file: method, rounds, requests, bytes between nodes, time, reason; units in the names."""
+    out = []
+    for row in files:
+        requests = row["write_requests"] + row["read_requests"]
+        out.append({
+            "file": row["path"], "ranks": row["ranks"], "method": _method(row), "rounds": row["rounds"],
+            "collectives": row["collective_writes"] + row["collective_reads"],
+            "independent_accesses": row["independent_writes"] + row["independent_reads"],
+            "requests": requests, "request_bytes": int(_bytes(row)),
+            "mean_request_bytes": round(_bytes(row) / requests) if requests else None,
+            "messages": row["messages"], "between_nodes_bytes": row["message_bytes"],
+            "exchange_s": row["exchange_s"], "storage_s": row["io_s"], "wait_s": row["wait_s"],
+            "independent_s": row["independent_s"],
+            "why": "; ".join(dict.fromkeys(filter(None, (row["write_reason"], row["read_reason"], row["delegation"])))),
+        })  # fmt: skip
+    return out
+
+
+def hints(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return each hint that is no default, who set it, and for how many files."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for row in files:
+        for name, one in row["hints"].items():
+            if one.get("source") != "MPIOX_REPORT_STATS":
+                found.setdefault((name, str(one.get("value")), str(one.get("source"))), []).append(row["path"])
+    return [{"hint": name, "value": value, "set_by": source, "files": len(paths), "for_example": paths[0]}
+            for (name, value, source), paths in sorted(found.items())]  # fmt: skip

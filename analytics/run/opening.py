@@ -1,0 +1,188 @@
+"""The first sentences of a run: how much of its time was I/O, what that time was spent on, and what would help.
+
+Problem. A reader wants to know first whether I/O matters, which I/O it was, and what to change.
+
+Algorithm. The share is the time in which a rank is in I/O calls over the run time. What it was spent on is the first
+finding of the diagnosis, in a phrase of its own for each cause. What would help is the finding's first advice, with the
+program's own command.
+
+Guarantees. A cause is said without reservation only where its confidence is high. A gain is said only where the library
+has measured what it is computed from; else it is said to be unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mpiio_ext.common.units import seconds_text, size_text
+
+#: What the library says of a file for which delegates would pay (csrc/core/stats/mpiox_stats_paying.c).
+_PAYS = re.compile(r"would pay here: about (\S+) to (\S+) times.*try (mpiox_delegates=\d+)", re.DOTALL)
+#: Of a command line, in one that is shown.
+_MOST_COMMAND = 160
+_TRIVIAL = 0.02
+#: Words in front of a colon that say what an advice is about.
+_MOST_ABOUT = 3
+
+Document = Mapping[str, Any]
+
+
+#: Advice that a program under the library has taken already.
+TAKEN = "mpirun -n RANKS mpiio-ext run -- PROGRAM"
+
+
+def concrete(command: str, program: str, processes: int) -> str:
+    """Return a command of an advice with the program's own command line and its ranks."""
+    if "PROGRAM" not in command:
+        return command
+    program = program if len(program) <= _MOST_COMMAND else f"{program[:_MOST_COMMAND]}…"
+    if "RANKS" in command:
+        return command.replace("RANKS", str(processes)).replace("PROGRAM", program)
+    launched = f"mpirun -n {processes} {program}" if processes > 1 else program
+    return command.replace("PROGRAM", launched)
+
+
+def share_text(io_s: float, run_s: float) -> str:
+    """Return how much of the time is I/O: whole percents, below one of them one digit."""
+    share = 100 * min(1.0, io_s / run_s) if run_s > 0 else 0.0
+    return f"{share:.0f} %" if share >= 1 or share == 0 else f"{share:.1g} %"
+
+
+def _size(value: float) -> str:
+    return size_text(value, exact=value >= 1024 and value % 1024 == 0)
+
+
+def _where(files: Sequence[str], word: str) -> str:
+    """Return which files: "to `a`", "to `a` and 3 more"."""
+    names = [name for name in files if not name.startswith("and ")]
+    if not names:
+        return ""
+    hidden = sum(int(name.split()[1].replace(",", "")) for name in files if name.startswith("and "))
+    left = len(names) - 1 + hidden
+    more = f" and {left:,} more file{'s' * (left > 1)}" if left else ""
+    return f" {word} `{names[0].rsplit('/', 1)[-1]}`{more}"
+
+
+def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> str:
+    size = f"{_size(known['mean request'])} " if "mean request" in known else "small "
+    if "through the C library" in finding["title"]:
+        return f"{size}{way}s through the C library with seeks between them{at}"
+    kind = "independent " if "(independent calls)" in finding["title"] else ""
+    if not kind and known.get("collective MPI-IO calls (of each rank)"):
+        kind = "collective "
+    place = next((words for words in ("at random places", "appended by several ranks in turn")
+                  if words.split()[0] in finding["title"]), "")  # fmt: skip
+    return f"{size}{kind}{way}s{at}{f' {place}' if place else ''}"
+
+
+def _opens(finding: Document, known: Mapping[str, float], at: str) -> str:
+    opens, files = known.get("opens of a process", 0.0), known.get("files")
+    if finding["cause"] == "shared_opens":
+        return f"opens{at.replace(' to ', ' of ').replace(' from ', ' of ')}, {opens:,.0f} times by each rank"
+    of = f" of {files:,.0f} file{'s' * (files > 1)}" if files else ""
+    return f"metadata calls (open, stat, seek, sync){of}, with {opens:,.0f} opens by each rank"
+
+
+def phrase(finding: Document, direction: str) -> str:
+    """Return what the time of a finding was spent on, as a noun."""
+    way = direction
+    at = _where(finding["files"], "to" if way == "write" else "from")
+    known = {one["meaning"]: one["value"] for one in finding["evidence"]}
+    cause, title = finding["cause"], finding["title"]
+    if cause == "small_requests":
+        return _small(finding, way, at, known)
+    if cause in ("metadata", "shared_opens"):
+        return _opens(finding, known, at)
+    if cause == "stragglers":
+        most, mean = known.get("bytes of the slowest rank", known.get("its bytes")), known.get(
+            "bytes of an average rank")  # fmt: skip
+        if "more to do" in title and most and mean:
+            return f"{way}s{at} of the slowest rank, which has {most / mean:.1f} times the bytes of an average rank"
+        return f"{way}s{at} of one slow rank, which has as much to do as the others"
+    who = "rank 0" if title.startswith("Rank 0") else "one rank"
+    plain = {
+        "root_writes": f"{way}s{at} by {who} alone",
+        "root_reads": f"{way}s{at} by {who} alone",
+        "few_aggregators": f"collective {way}s{at} that too few aggregators carry out",
+        "read_modify_write": f"small {way}s{at} carried out by read-modify-write",
+        "unaligned": f"{way}s{at} that do not begin at blocks of the file system, which several ranks share",
+        "slow_file": f"{way}s{at} that take far longer than those of files with as many bytes: a slow server,"
+                     " or load by others",
+        "slow_ost": f"{way}s{at} on a slow server",
+        "turns": f"{way}s{at} by one rank at a time",
+        "waiting_calls": f"waiting inside of MPI-IO calls{at}",
+        "syncs": f"syncs after {way}s{at}",
+        "slowed_down": f"{way}s{at} that took several times longer for a while",
+    }  # fmt: skip
+    return plain.get(cause) or f"{title[0].lower()}{title[1:].rstrip('.')}"
+
+
+def first_sentence(told: Sequence[Document], io_s: float, run_s: float) -> str:
+    """Return the first sentence; `told`: the diagnoses of both directions, the most important first."""
+    lead = f"Your program spent {share_text(io_s, run_s)} of its time in I/O"
+    of = f"{seconds_text(io_s)} of {seconds_text(run_s)}"
+    one = next((each for each in told if each["findings"]), None)
+    if io_s < _TRIVIAL * run_s:
+        return f"{lead} ({of}): too little to be worth tuning."
+    if one is None:
+        fast = next((each["conclusion"] for each in told if not each["low_bandwidth"]), "")
+        why = f": {fast.partition(': ')[2].rstrip('.')}" if fast else ""
+        return f"{lead} ({of}); no cause of slow I/O stands out{why}."
+    finding = one["findings"][0]
+    spent_s, words = min(finding["time"]["value"], io_s), phrase(finding, one["direction"])
+    spent = f"{seconds_text(spent_s)} of {seconds_text(io_s)}"
+    if finding["confidence"] == "high":
+        up_to = f"{'up to ' if finding['at_most'] else ''}{spent}"
+        return f"{lead}; {f'all of these {seconds_text(io_s)}' if spent_s >= 0.995 * io_s else up_to} were {words}."
+    return f"{lead} ({of}). No cause is certain; possibly {spent} were {words}."
+
+
+def paying(statistics: Sequence[Document], program: str, processes: int) -> dict[str, str] | None:
+    """Return what the library itself has measured: that delegates would pay for a file; None: nothing."""
+    for row in statistics:
+        if found := _PAYS.search(row["delegation"]):
+            least, most, hint = found.groups()
+            return {
+                "text": f"Delegates would collect these accesses, about {least} to {most} times as fast by what the"
+                        " library measured",
+                "command": concrete(f"mpirun -n RANKS mpiio-ext run -H {hint} -- PROGRAM", program, processes),
+                "see": "docs/howto/delegates.md", "gain": f"{least} to {most} times, if the file system moves 1 MiB"
+                                                          " in 10 to 1 ms",
+            }  # fmt: skip
+    return None
+
+
+def help_of(told: Sequence[Document], measured: Mapping[str, str] | None, program: str, processes: int
+            ) -> dict[str, str] | None:
+    """Return what would help first: text, command, page, gain; None where nothing was found."""
+    finding = next((each["findings"][0] for each in told if each["findings"]), None)
+    if finding is None:
+        return None
+    if measured is not None and finding["cause"] == "small_requests":
+        return dict(measured)
+    advice = next(iter(finding["advice"]), None)
+    if advice is None:
+        return None
+    command = next((each["command"] for each in finding["advice"] if each["command"] and "tune" not in each["command"]),
+                   "")  # fmt: skip
+    text = next((each["text"] for each in finding["advice"] if each["command"] == command), advice["text"])
+    tune = concrete("mpiio-ext tune -- PROGRAM", program, processes)
+    known = "not known; `" + tune + "` measures it" if command else "not known"
+    return {"text": text.rstrip("."), "command": command, "see": advice["see"], "gain": known}
+
+
+def help_sentence(advice: Mapping[str, str] | None) -> str:
+    """Return the second sentence; "" without advice."""
+    if advice is None:
+        return ""
+    command = f": `{advice['command']}`" if advice["command"] else ""
+    return f"What would help: {_small_first(advice['text'])}{command}. Gain: {advice['gain']}."
+
+
+def _small_first(text: str) -> str:
+    """Return a sentence as the end of another: without what it is about ("Many files: …"), its first letter small."""
+    about, colon, rest = text.partition(": ")
+    text = rest if colon and len(about.split()) <= _MOST_ABOUT else text
+    return text[:1].lower() + text[1:]

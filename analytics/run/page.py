@@ -1,0 +1,166 @@
+"""The document of a run as one self-contained page.
+
+Guarantees. The page begins with the first sentence and the time line of all ranks. It has at most `MOST_BYTES`: what
+does not fit is left out, in the order of `_SMALLER`, and a line says so. The document stands in the page, where
+:func:`mpiio_ext.run_report` finds it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.report.drawing import draw
+from mpiio_ext.analytics.run.opening import help_sentence
+from mpiio_ext.common.page import Figure, Finding, Grid, Section
+from mpiio_ext.common.page import document as page_of
+from mpiio_ext.common.units import seconds_text, size_text
+from mpiio_ext.errors import ArgumentError
+
+MOST_BYTES = 1_000_000
+_DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+
+Document = Mapping[str, Any]
+
+
+def _amount(value: float | None) -> str:
+    return "–" if not value else size_text(value)
+
+
+def _count(value: float | None) -> str:
+    return "–" if not value else f"{value:,.0f}"
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if not value else seconds_text(value)
+
+
+def _figure(one: Document, *, interactive: bool) -> Figure:
+    chart = Chart(kind=one["kind"], name=one["name"], title=one["title"], data=one["data"])
+    caption = one["data"].get("caption", "")
+    return Figure(title=chart.title, drawing=draw(chart, interactive=interactive), caption=caption)
+
+
+def _files(document: Document, most: int) -> Section:
+    rows = []
+    for row in document["files"][:most]:
+        patterns = [f"{name}: {row[f'{way}_pattern']}, {_amount(row[f'mean_{way}_bytes'])} each"
+                    for way, name in (("read", "read"), ("write", "written")) if row[f"{way}_pattern"]]
+        calls = [f"{row['collective_calls']:,} collective"] if row["collective_calls"] else []
+        calls += [f"{row['independent_calls']:,} independent"] if row["independent_calls"] else []
+        rows.append((row["file"], row["who"], _amount(row["read_bytes"]), _amount(row["written_bytes"]),
+                     "; ".join(patterns) or "–", ", ".join(calls) or "POSIX", _count(row["opens"]),
+                     _seconds(row["time_s"])))  # fmt: skip
+    left = document["files_in_all"] - len(rows)
+    note = f"{left:,} more files, with less time, are not shown." if left > 0 else ""
+    columns = ("file", "accessed by", "read", "written", "pattern and mean request", "calls", "opens", "time of a rank")
+    grid = Grid(columns=columns, rows=rows, note=note,
+                numbers=(False, False, True, True, False, False, True, True))  # fmt: skip
+    return Section(anchor="files", title="File by file", grids=[grid] if rows else [],
+                   sentences=[] if rows else ["No file of the program was recorded."])  # fmt: skip
+
+
+def _library(document: Document, most: int) -> Section:
+    rows = [(row["file"], row["method"], _count(row["rounds"]), _count(row["requests"]), _amount(row["request_bytes"]),
+             _amount(row["mean_request_bytes"]), _amount(row["between_nodes_bytes"]), _seconds(row["exchange_s"]),
+             _seconds(row["storage_s"]), _seconds(row["wait_s"]), _seconds(row["independent_s"]), row["why"] or "–")
+            for row in document["library"][:most]]  # fmt: skip
+    columns = ("file", "method", "rounds", "requests", "bytes", "mean request", "between nodes", "exchange", "storage",
+               "waiting", "by itself", "why")  # fmt: skip
+    grid = Grid(columns=columns, rows=rows, numbers=[False, False, *[True] * 9, False])
+    told = "Times are those of a rank, on average. What each number means: docs/reference/statistics.md."
+    return Section(anchor="library", title="What the library did", grids=[grid] if rows else [],
+                   sentences=[told if rows else "Nothing is known: the library has reported on no file."])  # fmt: skip
+
+
+def _hints(document: Document, most: int) -> Section:
+    rows = [(row["hint"], row["value"], row["set_by"], _count(row["files"]), row["for_example"])
+            for row in document["hints"][:most]]  # fmt: skip
+    grid = Grid(columns=("hint", "value", "set by", "files", "for example"), rows=rows,
+                numbers=(False, False, False, True, False))  # fmt: skip
+    return Section(anchor="hints", title="Hints in force", grids=[grid] if rows else [],
+                   sentences=["All others have their defaults: docs/hints.md." if rows else
+                              "No file had a hint that is no default; `mpiio-ext hints` lists them."])  # fmt: skip
+
+
+def _storage(document: Document) -> Section:
+    rows = [(row["file"], row["file_system"] or "–", _amount(float(row["stripe_size"] or 0)),
+             row["stripe_count"] or "not told", row["servers"] or "not told", row["lock_protocol"] or "not told")
+            for row in document["storage"]]  # fmt: skip
+    grid = Grid(columns=("file", "file system", "stripe size", "stripes", "servers", "locks"), rows=rows,
+                numbers=(False, False, True, True, True, False))  # fmt: skip
+    return Section(anchor="storage", title="File system and stripes", grids=[grid] if rows else [],
+                   sentences=["As the file system told after the run, of the files that took the most time."
+                              if rows else "None of the files was there after the run."])  # fmt: skip
+
+
+def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[Section]:
+    findings = [Finding(**one) for one in document["findings"]]
+    unknown = [f"Not known: {text}." for text in document["unknown"]]
+    run = Section(anchor="run", title="The run", facts=[(name, text) for name, text in document["facts"]])
+    if not document["facts"]:
+        return []
+    return [
+        Section(anchor="findings", title="Findings and next steps", findings=findings,
+                sentences=[*document["conclusions"], *([] if findings else ["Nothing needs a change."])]),
+        Section(anchor="over-time", title="Over time", figures=figures,
+                sentences=() if figures else ["The recordings have no times of accesses."]),
+        _files(document, most), _library(document, most), _storage(document), _hints(document, most), run,
+        *([Section(anchor="unknown", title="What is not known", sentences=unknown)] if unknown else []),
+    ]  # fmt: skip
+
+
+def _page(
+    document: Document, *, interactive: bool = True, maps: bool = True, most: int = 100, data: bool = True
+) -> str:
+    charts = [one for one in document["charts"] if maps or one["name"] != "heat"]
+    figures = [_figure(one, interactive=interactive) for one in charts]
+    picture = figures[0] if charts and charts[0]["kind"] == "ranks" else None
+    notices = [Finding(title=text, weight="warning") for text in document["notices"]]
+    if document["lacks"]:
+        notices.append(Finding(title="The recordings are not whole.", evidence=document["lacks"], weight="warning"))
+    lead = [text for text in (document["sentence"], help_sentence(document["help"])) if text]
+    program = document["program"].split(" ")[0].rsplit("/", 1)[-1]
+    return page_of(
+        f"I/O of {program}" if program else "I/O of a run",
+        _sections(document, figures[1:] if picture else figures, most), lead=lead, picture=picture, notices=notices,
+        interactive=interactive, data=document if data else None,
+    )  # fmt: skip
+
+
+#: What a page leaves out to be small enough, step by step: options of `_page`, and what they leave out.
+_SMALLER: tuple[tuple[dict[str, Any], str], ...] = (
+    ({}, ""),
+    ({"interactive": False}, "figures to point at"),
+    ({"interactive": False, "most": 25}, "figures to point at, files behind the first 25"),
+    ({"interactive": False, "most": 25, "maps": False, "data": False}, "the map of bytes, and the data for programs"),
+)
+
+
+def page(document: Document) -> str:
+    """Return the page of a document."""
+    for options, left_out in _SMALLER:
+        told = [f"left out, to keep the page below 1 MB: {left_out}"] if left_out else []
+        text = _page({**document, "unknown": [*document["unknown"], *told]}, **options)
+        if len(text.encode("utf-8", "replace")) <= MOST_BYTES:
+            break
+    return text
+
+
+def document_of(path: Path) -> dict[str, Any]:
+    """Return the document that a page was made of.
+
+    Raises
+    ------
+    ArgumentError
+        The file is no page of a run, or one that was too large for its data.
+    """
+    found = _DATA.search(path.read_text(encoding="utf-8", errors="replace"))
+    document = json.loads(found[1]) if found else {}
+    if document.get("kind") != "mpiio_ext run":
+        raise ArgumentError(f"{path}: no page of `mpiio-ext run --report`, or one without its data")
+    return dict(document)

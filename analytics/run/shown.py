@@ -1,0 +1,167 @@
+"""A run for Python and notebooks: the parts of its page as objects that show themselves."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.analytics.run.gather import of_folder, of_log
+from mpiio_ext.analytics.run.opening import help_sentence
+from mpiio_ext.analytics.run.page import document_of
+from mpiio_ext.common.shown import Shown
+from mpiio_ext.errors import ArgumentError
+
+_HEAD = b"<!doctype html>"
+
+
+class Part(Shown):
+    """A part of a run: sentences, and rows of which the names of columns carry the units."""
+
+    __slots__ = ("_lines", "_rows", "title")
+
+    def __init__(self, title: str, rows: Sequence[Mapping[str, Any]], lines: Sequence[str] = ()) -> None:
+        self.title, self._rows, self._lines = title, rows, lines
+
+    def lines(self) -> list[str]:
+        """Return what is said of it."""
+        count = len(self._rows)
+        return [self.title, *(self._lines or [f"{count} row{'' if count == 1 else 's'}: .table()"])]
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return its rows."""
+        return self._rows
+
+
+class Drawn(Part):
+    """A figure of a run, with its numbers."""
+
+    __slots__ = ("_chart",)
+
+    def __init__(self, chart: Mapping[str, Any]) -> None:
+        self._chart = chart
+        super().__init__(chart["title"], _points(chart), [chart["data"].get("caption", "")])
+
+    def _repr_html_(self) -> str:
+        from mpiio_ext.analytics.analyses.result import Chart
+        from mpiio_ext.analytics.report.drawing import draw
+
+        return f"<p>{html.escape(self.title)}</p>{draw(Chart(**self._chart))}"
+
+
+def _points(chart: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the numbers of a figure as rows."""
+    data = chart["data"]
+    if chart["kind"] == "steps":
+        return [{"time_s": at} | {f"{one['name']}_bytes_per_s": one["y"][place] for one in data["series"]}
+                for place, at in enumerate(data["x"])]  # fmt: skip
+    step = data["run_time"] / len(data["levels"]["reads"][0])
+    return [{"first_rank": int(data["edges"][band]), "time_s": place * step,
+             **{f"{name}_quarters": levels[band][place] for name, levels in data["levels"].items()}}
+            for band in range(len(data["edges"]) - 1) for place in range(len(data["levels"]["reads"][0]))
+            if any(levels[band][place] for levels in data["levels"].values())]  # fmt: skip
+
+
+class RunReport(Shown):
+    """What is known of a run.
+
+    Attributes
+    ----------
+    sentence, advice : the first sentences of the page.
+    findings, files, library, storage, hints : tables.
+    figures : mapping of str to Drawn
+        The time line of ranks (``time-line-ranks``), ``bandwidth``, ``heat``, as far as they are known.
+    document : all of it as plain values.
+    """
+
+    __slots__ = ("document",)
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.document = document
+
+    @property
+    def sentence(self) -> str:
+        """Return the first sentence."""
+        return str(self.document["sentence"])
+
+    @property
+    def advice(self) -> str:
+        """Return what would help, with its command; "" where nothing was found."""
+        return help_sentence(self.document["help"])
+
+    @property
+    def findings(self) -> Part:
+        """Return what was found, with evidence and next steps."""
+        rows = [{"finding": one["title"], "evidence": "; ".join(one["evidence"]), "next_step": "; ".join(one["advice"])}
+                for one in self.document["findings"]]  # fmt: skip
+        return Part("Findings", rows, [one["finding"] for one in rows])
+
+    @property
+    def files(self) -> Part:
+        """Return how each file was accessed."""
+        return Part("Files", self.document["files"])
+
+    @property
+    def library(self) -> Part:
+        """Return what the library did for each file."""
+        return Part("What the library did", self.document["library"])
+
+    @property
+    def storage(self) -> Part:
+        """Return how files lie on servers."""
+        return Part("File system and stripes", self.document["storage"])
+
+    @property
+    def hints(self) -> Part:
+        """Return the hints that are no defaults, and who set them."""
+        return Part("Hints in force", self.document["hints"])
+
+    @property
+    def figures(self) -> dict[str, Drawn]:
+        """Return the figures by name."""
+        return {chart["name"]: Drawn(chart) for chart in self.document["charts"]}
+
+    def lines(self) -> list[str]:
+        """Return the first sentences, and what is not as it should be."""
+        told = (self.sentence, self.advice, *self.document["notices"], *self.document["lacks"])
+        return [text for text in told if text]
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return the files."""
+        rows: Sequence[Mapping[str, Any]] = self.document["files"]
+        return rows
+
+
+def document_at(path: Path) -> dict[str, Any]:
+    """Return the document of a page, of a folder of recordings, or of a Darshan log.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such file, or it is none of these.
+    MpiioExtError
+        It cannot be read.
+    """
+    if path.is_dir():
+        return of_folder(path)
+    if not path.is_file():
+        raise ArgumentError(f"{path}: there is no such page, folder or log")
+    with path.open("rb") as stream:
+        is_page = stream.read(len(_HEAD)).lower() == _HEAD
+    return document_of(path) if is_page else of_log(path)
+
+
+def run_report(path: str | Path) -> RunReport:
+    """Return what is known of a run.
+
+    Parameters
+    ----------
+    path : a page of ``mpiio-ext run --report``, the folder that a killed run has left, or a Darshan log.
+
+    Raises
+    ------
+    MpiioExtError
+        It is none of these, or cannot be read.
+    """
+    return RunReport(document_at(Path(path)))

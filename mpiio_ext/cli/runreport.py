@@ -1,0 +1,42 @@
+"""``mpiio-ext report``: the page of a run whose writer was killed, or of a Darshan log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from mpiio_ext.common.commands import HELP, output_option
+from mpiio_ext.common.recordings import has_recordings
+
+_LOG = ".darshan"
+
+
+def is_of_a_run(args: Sequence[str]) -> bool:
+    """Return whether the words behind ``report`` are of this command, not of the one that had its name before."""
+    inputs = [word for word in args if not word.startswith("-")]
+    return set(args) <= {"-h", "--help"} or any(word.endswith(_LOG) or has_recordings(Path(word)) for word in inputs)
+
+
+@click.command(context_settings=HELP)
+@click.argument("source", type=click.Path(path_type=Path, exists=True), metavar="RUNDIR")
+@output_option(type=click.Path(path_type=Path), metavar="FILE.html", default=Path("io.html"), show_default=True,
+               help="The page.")  # fmt: skip
+def report(source: Path, output: Path) -> None:
+    """Make the page of a run from the folder that it has left: of one that was killed with all its processes.
+
+    RUNDIR is the folder `.NAME.*.run` beside the page NAME of `mpiio-ext run --report NAME`, which is gone when the
+    page was made. A Darshan log of any program will do, too. The folder stays. Pages
+    of the bench: `mpiio-ext bench report`.
+
+    \b
+      mpiio-ext report .io.html.3f2a90cc17d04e6b.run -o io.html
+    """  # noqa: D301  (click wants the backspace character itself)
+    from mpiio_ext.analytics.run.shown import document_at
+    from mpiio_ext.cli.logged import RunPage
+    from mpiio_ext.common.files import check_target
+
+    check_target(output, [source])
+    for line in RunPage(output).write(document_at(source)):
+        click.echo(f"mpiio-ext: {line}", err=True)

@@ -1,0 +1,18 @@
+"""The folder into which ``mpiio-ext run --report`` and ``--darshan`` record, and how it is told from others.
+
+Guarantee. Importing this module imports nothing but the standard library: every rank does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: The library's statistics, as lines of JSON.
+STATISTICS = "statistics.jsonl"
+#: How the file of each process ends.
+SUFFIX = ".mpioxtrace"
+
+
+def has_recordings(folder: Path) -> bool:
+    """Return whether a folder is one that a run has recorded into."""
+    return folder.is_dir() and next(folder.glob(f"*{SUFFIX}"), None) is not None

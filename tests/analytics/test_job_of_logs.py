@@ -1,0 +1,163 @@
+"""Jobs with several logs: side by side, in turn, and mixed; what they tell together is what passes on the clock."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from mpiio_ext.analytics.diagnosis.together import LogTime, explained, running, stretches, together
+from mpiio_ext.cli import main
+from support.job_logs import written_log
+from tests.support.html_page import Page
+
+SAMPLES = pathlib.Path(__file__).parent.parent / "samples" / "diagnosis"
+GB = 1 << 30
+
+
+def run(*arguments: object) -> Result:
+    done = CliRunner().invoke(main, ["analyze", *map(str, arguments)])
+    assert done.exit_code == 0, done.output + repr(done.exception)
+    return done
+
+
+def told(logs: Sequence[pathlib.Path], *options: str) -> Any:
+    return json.loads(run("logs", "--json", *options, *logs).stdout)
+
+
+def test_logs_side_by_side_by_the_union_of_time(tmp_path: pathlib.Path) -> None:
+    """24 programs run for 100 s, each with 1 s of I/O at another time: that is 24 % of the job's time, not 1 %."""
+    logs = [written_log(tmp_path / f"{k}.darshan", (0, 100), (10 + k, 11 + k)) for k in range(24)]
+    (found,) = told(logs)
+    assert (found["run_time"], found["io_time"], found["io_of_run"]) == (100, pytest.approx(24), pytest.approx(0.24))
+    assert found["conclusion"] == (
+        "I/O takes 24 % of the time in which any of the job's 24 logs runs (24 s of 100 s). In all 24 logs: Rank 0"
+        " writes most of the data. This explains 100 % of the job's time in I/O.")  # fmt: skip
+    assert found["facts"]["processes"] == "96" and len(found["steps"]) == 24
+    assert {step["io_of_run"] for step in found["steps"]} == {0.01}
+    text = run("logs", *logs).stdout
+    assert "24 logs side by side:" in text and text.count("      the same\n") == 23
+    assert "==== 0.darshan (and 23 more with this cause)" in text
+    same = [written_log(tmp_path / "same" / f"{k}.darshan", (0, 100), (10, 11)) for k in range(24)]
+    assert told(same)[0]["conclusion"] == (
+        "I/O takes 1 % of the time in which any of the job's 24 logs runs (1 s of 100 s). That is too little to be"
+        " worth tuning.")  # fmt: skip
+
+
+def test_three_steps_in_turn(tmp_path: pathlib.Path) -> None:
+    """The step that takes the time in I/O is named, and no file of one step waits for that of another."""
+    logs = [written_log(tmp_path / "b.darshan", (100, 140), (5, 10), by_root=False, bytes_written=8 * GB),
+            written_log(tmp_path / "a.darshan", (0, 100), (10, 60)),
+            written_log(tmp_path / "c.darshan", (150, 160), (2, 3), by_root=False, bytes_written=4 * GB)]  # fmt: skip
+    (found,) = told(logs)
+    assert [(step["log"], step["start"], step["run_time"], step["io_time"]) for step in found["steps"]] == [
+        ("a.darshan", 0, 100, 50), ("b.darshan", 100, 40, 5), ("c.darshan", 150, 10, 1)]
+    assert found["run_time"] == 150 and found["io_time"] == 56  # nothing runs for 10 s
+    assert found["conclusion"] == (
+        "I/O takes 37 % of the time in which any of the job's 3 logs runs (56 s of 150 s). In a.darshan: Rank 0 writes"
+        " most of the data. This explains at most 89 % of the job's time in I/O.")  # fmt: skip
+    assert [one["findings"][0]["cause"] for one in found["diagnosis"] if one["findings"]] == ["root_writes"]
+    text = run("logs", *logs).stdout
+    assert "3 logs, one after the other:" in text and "No cause was found" in text
+
+
+def test_logs_of_two_jobs_mixed(tmp_path: pathlib.Path) -> None:
+    logs = [written_log(tmp_path / f"{job}{k}.darshan", (100 * k, 100 * k + length), (1, end), job_id=job)
+            for k in range(3) for job, length, end in ((7, 50, 21), (8, 80, 5))]  # fmt: skip
+    found = told(logs)
+    assert [(one["job_id"], len(one["steps"]), one["run_time"], one["io_time"]) for one in found] == [
+        (7, 3, 150, 60), (8, 3, 240, 12)]
+    text = run("logs", *logs).stdout
+    assert text.count("logs, one after the other:") == 2
+    done = CliRunner().invoke(main, ["analyze", "logs", *map(str, logs), "-o", str(tmp_path / "x.html")])
+    assert done.exit_code == 2 and "-o makes a page of one job" in done.output
+    (one,) = told(logs, "--one-job")
+    assert len(one["steps"]) == 6 and one["run_time"] == 240 and one["io_time"] == 60
+
+
+def test_a_log_counts_once_and_logs_of_the_same_name_are_two(tmp_path: pathlib.Path) -> None:
+    first = written_log(tmp_path / "1" / "run.darshan", (0, 100), (10, 60))
+    second = written_log(tmp_path / "2" / "run.darshan", (100, 200), (10, 20))
+    (found,) = told([first, second, first])
+    assert [step["log"] for step in found["steps"]] == [str(first), str(second)]
+    assert (found["run_time"], found["io_time"]) == (200, 60)
+
+
+def test_logs_without_an_id_of_their_job_are_jobs_by_themselves(tmp_path: pathlib.Path) -> None:
+    logs = [written_log(tmp_path / f"{k}.darshan", (0, 100), (10, 60), job_id=0) for k in range(2)]
+    assert [one.get("steps") for one in told(logs)] == [None, None]
+    assert len(told(logs, "--one-job")[0]["steps"]) == 2
+
+
+def test_the_page_of_a_job_with_several_logs(tmp_path: pathlib.Path) -> None:
+    logs = [written_log(tmp_path / f"{k}.darshan", (100 * k, 100 * k + 50), (1, 21)) for k in range(3)]
+    run("logs", *logs, "-o", tmp_path / "job.html")
+    page = Page((tmp_path / "job.html").read_text())
+    assert page.problems == []
+    assert "3 logs, one after the other" in page.text and "In all 3 logs: Rank 0 writes most of the data." in page.text
+    (steps,) = [rows for _, rows in page.tables if rows[0][0] == "log"]
+    assert [row[0] for row in steps[1:]] == ["0.darshan", "1.darshan", "2.darshan"]
+    assert steps[1][1:4] == ["+0 s", "50 s", "4"]
+    run("logs", "--anonymous", *logs, "-o", tmp_path / "hidden.html")
+    hidden = Page((tmp_path / "hidden.html").read_text())
+    assert "0.darshan" not in hidden.text and "log 1" in hidden.text
+
+
+# ---- a store ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_store_uses_dxt_where_the_log_is_still_there(tmp_path: pathlib.Path) -> None:
+    """What a store does not have comes from the log; where that is gone, or another one, it is said."""
+    log = tmp_path / "logs" / "gather_and_write-4-2-dxt.darshan"
+    log.parent.mkdir()
+    shutil.copy(SAMPLES / log.name, log)
+    (tmp_path / "setup.json").write_text(json.dumps({"store": "s", "inputs": {"darshan": ["logs"]}, "workers": 0}))
+    run("init", tmp_path / "setup.json")
+    job = told([log])["job_id"]
+    with_dxt = run("job", job, "--setup", tmp_path / "setup.json")
+    assert with_dxt.stdout == run("logs", log).stdout and "(DXT)" in with_dxt.stdout and not with_dxt.stderr
+    run("job", job, "--setup", tmp_path / "setup.json", "-o", tmp_path / "job.html")
+    assert "Ranks over time" in (tmp_path / "job.html").read_text()
+    log.touch()
+    changed = run("job", job, "--setup", tmp_path / "setup.json")
+    assert f"{log} has changed since it was read: what DXT and HEATMAP of it tell is not used" in changed.stderr
+    log.unlink()
+    gone = run("job", job, "--setup", tmp_path / "setup.json")
+    assert f"{log} is no longer there: what DXT and HEATMAP" in gone.stderr and "(DXT)" not in gone.stdout
+    assert str(log) not in run("job", job, "--setup", tmp_path / "setup.json", "--anonymous").stderr
+
+
+def test_a_store_tells_the_steps_of_a_job(tmp_path: pathlib.Path) -> None:
+    for k in range(3):
+        written_log(tmp_path / "logs" / f"{k}.darshan", (100 * k, 100 * k + 50), (1, 21))
+    (tmp_path / "setup.json").write_text(json.dumps({"store": "s", "inputs": {"darshan": ["logs"]}, "workers": 0}))
+    run("init", tmp_path / "setup.json")
+    found = json.loads(run("job", 42, "--setup", tmp_path / "setup.json", "--json").stdout)
+    assert (found["run_time"], found["io_time"], len(found["steps"])) == (150, 60, 3)
+
+
+# ---- time ------------------------------------------------------------------------------------------------------------
+
+
+def _log(start: float, run_time: float, in_io: float, *parts: tuple[float, float]) -> LogTime:
+    begin, end = np.array(parts).reshape(-1, 2).T
+    return LogTime(start, run_time, in_io, (begin, end))
+
+
+def test_times_of_logs_together() -> None:
+    one, other, later = _log(0, 10, 4, (1, 5)), _log(2, 10, 4, (3, 7)), _log(20, 10, 6, (21, 22))
+    assert stretches([later, one, other]) == [[1, 2], [0]]
+    assert together([one, other]) == 6 and together([one, other, later]) == 12  # metadata: more than parts
+    assert running([one, other, later]) == 22
+    assert explained([one, other, later], [4, 4, 0]) == 6 and explained([one, other, later], [4, 0, 3]) == 3 + 3
+    files = _log(0, 10, 1, (0, 10))  # open for long, hardly any call
+    assert together([files]) == 1 and together([files, other]) == 5
+    unknown = _log(np.nan, 10, 3)
+    assert stretches([one, unknown]) == [[0], [1]] and together([one, unknown]) == 7 and running([one, unknown]) == 20
+    assert together([]) == running([]) == 0

@@ -1,0 +1,170 @@
+"""``mpiio-ext run --report``: the first sentence of programs whose problem is known, and pages of runs that fail."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import pytest
+
+import mpiio_ext
+from mpiio_ext.analytics.run.shown import RunReport
+from support import cbuild
+from support.launch import Launch, base_environment, launcher, run_bounded
+
+sys.path.insert(0, str(cbuild.ROOT / "benchmarks"))
+import diagnosis_corpus
+
+pytestmark = pytest.mark.mpi
+
+RUN = [sys.executable, "-m", "mpiio_ext", "run"]
+SLOW = {"SLOW_STORAGE_US": "100", "SLOW_STORAGE_MBPS": "200"}
+#: Program -> storage (memory would make some a race with the scheduler), and what the first sentence says.
+KNOWN = {
+    "small_independent": (SLOW, "512 B independent writes to `data`"),
+    "one_writer": (SLOW, "writes to `data` by rank 0 alone"),
+    "unaligned": (SLOW, "writes to `data` that do not begin at blocks of the file system"),
+    "shared_opens": ({}, "opens of `data`, 20,000 times by each rank"),
+    "metadata_storm": ({}, "metadata calls (open, stat, seek, sync) of 900 files, with 3,000 opens by each rank"),
+    "random_reads": ({}, "4 KiB independent reads from `input` at random places"),
+    "imbalance": (SLOW, "writes to `data` of the slowest rank, which has 2.4 times the bytes of an average rank"),
+    "slow_target": ({"SLOW_STORAGE_MBPS": "20", "below": "slow"}, "a slow server"),
+    "read_modify_write": (SLOW, "small writes to `data` carried out by read-modify-write"),
+    "well_behaved": (SLOW, "no cause of slow I/O stands out"),
+}
+
+
+@pytest.fixture(scope="module")
+def tools(family: str) -> dict[str, str]:
+    """Return the programs, and the storage that sleeps."""
+    wrapper = str(pathlib.Path(sys.prefix) / "bin" / "mpicc")
+    program = cbuild.compile_c([wrapper, "-O2", *cbuild.FLAGS, *diagnosis_corpus.SOURCES], "diagnosis_kinds")
+    slow = str(cbuild.ROOT / "benchmarks" / "slow_storage.c")
+    shim = cbuild.compile_c([cbuild.compiler(), "-O2", "-shared", "-fPIC", slow, "-ldl"], "slow_storage.so")
+    return {"program": str(program), "slow_storage": str(shim)}
+
+
+def run(
+    folder: pathlib.Path, words: list[str], *, ranks: int = 3, outside: bool = False,
+    storage: dict[str, str] | None = None, more: tuple[str, ...] = (), wait: bool = False,
+) -> Launch:  # fmt: skip
+    """Run a program in a launcher with a page; `wait` until the page is there, for a while."""
+    start = [str(launcher()), "-n", str(ranks)]
+    command = [*RUN, "--report", str(folder / "io.html"), *more]
+    command = [*command, "--", *start, *words] if outside else [*start, *command, "--", *words]
+    if wait:
+        looks = "n=0; until [ -e $0 ] || [ $n -gt 300 ]; do sleep .1; n=$((n+1)); done"
+        command = ["sh", "-c", f'"$@"; s=$?; {looks}; exit $s', str(folder / "io.html"), *command]
+    return run_bounded(command, env=base_environment() | (storage or {}), timeout_s=120, check=not wait)
+
+
+def prepared(folder: pathlib.Path) -> str:
+    """Return the folder of the data, with what programs need."""
+    data = folder / "data"
+    (data / "slow").mkdir(parents=True)
+    (data / "input").write_bytes(bytes(diagnosis_corpus.INPUT_BYTES))
+    return str(data)
+
+
+def page(folder: pathlib.Path, done: Launch) -> RunReport:
+    """Return what the page of a run says, and look at what is beside it."""
+    assert (folder / "io.html").is_file(), done.describe()
+    assert [path.name for path in folder.glob(".io.html*")] == [], done.describe()
+    assert (folder / "io.html").stat().st_size <= 1_000_000
+    return mpiio_ext.run_report(folder / "io.html")
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_the_first_sentence_names_the_cause(
+    kind: str, extension: str, tools: dict[str, str], tmp_path: pathlib.Path
+) -> None:
+    storage, words = KNOWN[kind]
+    data = prepared(tmp_path)
+    settings = {"OMPI_MCA_io": "romio321"}
+    if storage:
+        below = f"{data}/{storage.get('below', '')}".rstrip("/")
+        settings |= {"SLOW_STORAGE_PATH": below, "LD_PRELOAD": tools["slow_storage"], **storage}
+    done = run(tmp_path, [tools["program"], kind, data, "1"], storage=settings)
+    found = page(tmp_path, done)
+    assert words in found.sentence, (found, found.findings.rows())
+    assert f"wrote {tmp_path / 'io.html'}: {found.sentence}" in done.stderr
+    assert (found.advice == "") == (kind == "well_behaved")
+    if kind != "well_behaved":
+        assert "Gain: " in found.advice
+    assert found.figures["time-line-ranks"].table().num_rows > 0
+
+
+@pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_what_the_library_did(
+    outside: bool, ranks: int, extension: str, tools: dict[str, str], tmp_path: pathlib.Path
+) -> None:
+    data = prepared(tmp_path)
+    hints = ("-H", "cb_buffer_size=2M", "--stats")
+    done = run(tmp_path, [tools["program"], "few_aggregators", data, "1"], ranks=ranks, outside=outside, more=hints)
+    found = page(tmp_path, done)
+    (row,) = found.library.rows()
+    assert (row["file"], row["collectives"], row["ranks"]) == (f"{data}/data", 8, ranks)
+    assert row["requests"] > 0 and row["request_bytes"] >= ranks * 8 * (4 << 20)
+    assert {(hint["hint"], hint["value"], hint["set_by"]) for hint in found.hints.rows()} == {
+        ("cb_buffer_size", "2097152", "MPIOX_HINTS"), ("cb_nodes", "1", "MPI_Info"),
+        ("romio_cb_write", "enable", "MPI_Info")}  # fmt: skip
+    assert done.stderr.count("mpiio_ext: statistics of") == 2  # what --stats prints stays
+    assert found.document["facts"][1] == ["processes", f"{ranks}"]
+    assert not found.document["notices"] and not found.document["lacks"]
+
+
+def test_variable_and_log_at_once(extension: str, tools: dict[str, str], tmp_path: pathlib.Path) -> None:
+    """MPIOX_REPORT is as good as the option, and does not make ranks inside write pages of their own."""
+    data = prepared(tmp_path)
+    command = [*RUN, "--darshan", str(tmp_path / "log"), "--", str(launcher()), "-n", "2", *RUN, "--",
+               tools["program"], "well_behaved", data, "1"]  # fmt: skip
+    done = run_bounded(command, env=base_environment() | {"MPIOX_REPORT": str(tmp_path / "io.html")}, timeout_s=120)
+    assert page(tmp_path, done).document["facts"][1] == ["processes", "2"]
+    assert done.stderr.count("wrote ") == 2 and (tmp_path / "log").is_file()
+
+
+def test_no_mpi_and_no_calls(extension: str, tmp_path: pathlib.Path) -> None:
+    command = [*RUN, "--report", str(tmp_path / "io.html"), "--"]
+    done = run_bounded([*command, "sh", "-c", "echo a > f; exit 3"], env=base_environment(), timeout_s=60, cwd=tmp_path,
+                       check=False)  # fmt: skip
+    assert done.returncode == 3
+    (notice,) = page(tmp_path, done).document["notices"]
+    assert "No call reached the library" in notice and "`mpiio-ext doctor -- " in notice
+    done = run_bounded([*command, "true"], env=base_environment(), timeout_s=60, cwd=tmp_path)
+    found = page(tmp_path, done)
+    assert "I/O" in found.sentence and found.rows() == []
+
+
+def test_a_rank_that_is_killed(extension: str, tmp_path: pathlib.Path) -> None:
+    """The page has what was done until then, and says what lacks."""
+    data = tmp_path / "data"
+    data.mkdir()
+    program = str(cbuild.mpi_program("darshan_calls", "-O1"))
+    done = run(tmp_path, [program, str(data), "1"], wait=True)
+    assert not done.timed_out and done.returncode != 0
+    assert any("rank" in line for line in page(tmp_path, done).document["lacks"])
+
+
+def test_a_run_that_has_left_its_recordings(extension: str, tmp_path: pathlib.Path) -> None:
+    """The writer is killed, as by a batch system: the folder stays, is named, and becomes a page."""
+    kill = "for p in $(cat /proc/$PPID/task/$PPID/children); do [ $p = $$ ] || kill -9 $p; done"
+    command = [*RUN, "--report", str(tmp_path / "io.html"), "--", "sh", "-c", f"echo a > f; {kill}"]
+    done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path)
+    (left,) = tmp_path.glob(".io.html.*.run")
+    assert f"the recordings stay: mpiio-ext report {left} -o" in done.stderr, done.describe()
+    words = [sys.executable, "-m", "mpiio_ext", "report", str(left), "-o", str(tmp_path / "late.html")]
+    done = run_bounded(words, env=base_environment(), timeout_s=60)
+    found = mpiio_ext.run_report(tmp_path / "late.html")
+    assert str(tmp_path / "f") in [row["file"] for row in found.rows()], done.describe()
+    assert left.is_dir() and mpiio_ext.run_report(left).sentence == found.sentence
+
+
+@pytest.mark.parametrize(("target", "message"), [(".", "is a folder"), ("missing/io.html", "there is no folder")])
+def test_what_cannot_be_written_is_refused_before_the_run(
+    target: str, message: str, extension: str, tmp_path: pathlib.Path
+) -> None:
+    command = [*RUN, f"--report={tmp_path / target}", "--", "touch", "started"]
+    done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path, check=False)
+    assert (done.returncode, message in done.stderr) == (2, True), done.describe()
+    assert list(tmp_path.iterdir()) == []

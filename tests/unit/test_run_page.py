@@ -1,0 +1,234 @@
+"""The page of a run: its first sentences, its size, its parts for Python, and what becomes of errors."""
+
+from __future__ import annotations
+
+import errno
+import json
+import pathlib
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mpiio_ext
+from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.run import library, opening
+from mpiio_ext.analytics.run.gather import of_folder
+from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
+from mpiio_ext.cli import logged
+from mpiio_ext.common import page as pages
+from mpiio_ext.common.recordings import STATISTICS
+from mpiio_ext.errors import ArgumentError, FileSystemError
+from mpiio_ext.pioneer.darshan.log import Job, write
+from mpiio_ext.pioneer.darshan.names import record_id
+from mpiio_ext.pioneer.darshan.records import Calls, Kind, Layout
+from mpiio_ext.pioneer.darshan.shared import record_type
+from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
+
+BEGIN_NS = 1_700_000_000_000_000_000
+
+
+def calls(start_s: float, count: int, size: int, offset: int, each_s: float) -> Calls:
+    """Return writes of one rank, one behind the other."""
+    at = (start_s + each_s * np.arange(count)) * 1e9
+    return Calls(record=np.zeros(count, np.int64), kind=np.full(count, Kind.WRITE), counter=np.full(count, -1),
+                 offset=offset + size * np.arange(count), size=np.full(count, size), start=at.astype(np.int64),
+                 end=(at + 0.9e9 * each_s).astype(np.int64))  # fmt: skip
+
+
+def log_of(path: pathlib.Path, ranks: int, *, count: int = 20, size: int = 512) -> None:
+    """Write a log of ranks that each write small pieces of one file for ten seconds."""
+    layout, name = Layout("POSIX"), "/scratch/out.h5"
+    row = np.zeros(1, record_type(layout))
+    row["id"], row["rank"] = record_id(name), -1
+    values = {"OPENS": ranks, "WRITES": ranks * count, "BYTES_WRITTEN": ranks * count * size,
+              "SEQ_WRITES": ranks * count, "SIZE_WRITE_100_1K": ranks * count, "FILE_NOT_ALIGNED": ranks * count,
+              "FILE_ALIGNMENT": 4096, "SLOWEST_RANK_BYTES": count * size,
+              "FASTEST_RANK_BYTES": count * size}  # fmt: skip
+    for counter, value in values.items():
+        row["counters"][0, layout.at(counter)] = value
+    times = {"F_WRITE_TIME": 9.0 * ranks, "F_WRITE_START_TIMESTAMP": 0.1, "F_WRITE_END_TIMESTAMP": 9.6,
+             "F_OPEN_START_TIMESTAMP": 0.05, "F_CLOSE_END_TIMESTAMP": 9.7, "F_SLOWEST_RANK_TIME": 9.0,
+             "F_FASTEST_RANK_TIME": 9.0}  # fmt: skip
+    for counter, value in times.items():
+        row["times"][0, layout.at(counter)] = value
+    heats, accesses = [], []
+    for rank in range(ranks):
+        heat, segments = Heat(), Segments()
+        some = calls(0.1 + 0.05 * (rank % 10), count, size, rank * size * count, 9.0 / count)
+        heat.add(some)
+        segments.add(some)
+        heats.append(heat.packed("POSIX", rank, 10.0))
+        accesses.append(segments.packed({name: 0}, rank, "node"))
+    names = {record_id(name): name, record_id("heatmap:POSIX"): "heatmap:POSIX"}
+    job = Job(start_ns=BEGIN_NS, end_ns=BEGIN_NS + 10 * 10**9, processes=ranks, identity=7, exe="./app -n 4",
+              mounts=[("lustre", "/scratch")], metadata={})  # fmt: skip
+    regions = {"POSIX": row.tobytes(), "DXT_POSIX": b"".join(accesses), "HEATMAP": b"".join(heats)}
+    write(path, job, names, regions, [])
+
+
+def test_a_page_of_ten_thousand_ranks_is_small(tmp_path: pathlib.Path) -> None:
+    """Its bytes and marks do not depend on the ranks."""
+    sizes = {}
+    for ranks in (200, 10_000):
+        log_of(tmp_path / "run.darshan", ranks)
+        text = page(mpiio_ext.run_report(tmp_path / "run.darshan").document)
+        sizes[ranks] = len(text.encode()), text.count("<path"), text.count("<use")
+        assert "10 s" in text and "512 B writes to <code>out.h5</code>" in text
+    assert sizes[10_000][0] <= MOST_BYTES and sizes[10_000][1] <= 12_000
+    assert sizes[10_000][0] <= 1.5 * sizes[200][0], sizes
+
+
+def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
+    log_of(tmp_path / "run.darshan", 4)
+    made = mpiio_ext.run_report(tmp_path / "run.darshan")
+    (tmp_path / "io.html").write_text(page(made.document), encoding="utf-8")
+    found = mpiio_ext.run_report(tmp_path / "io.html")
+    assert found.document == json.loads(json.dumps(made.document))
+    assert repr(found).startswith("RunReport:\n  Your program spent 9") and "<table>" in found._repr_html_()
+    (row,) = found.files.rows()
+    assert (row["file"], row["writes"], row["mean_write_bytes"], row["write_pattern"]) == (
+        "/scratch/out.h5", 80, 512.0, "strided")  # fmt: skip
+    assert row["who"] == "all 4 ranks" and found.files.table().num_rows == 1
+    assert {"time-line-ranks", "bandwidth", "heat"} == set(found.figures)
+    assert "<svg" in found.figures["heat"]._repr_html_() and found.figures["bandwidth"].table().num_rows == 100
+    moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 0.1
+    assert moved == pytest.approx(4 * 20 * 512, rel=0.01)
+    assert found.findings.rows()[0]["next_step"] and "Findings" in repr(found.findings)
+
+
+def test_what_is_no_run_is_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "other.html").write_text(pages.document("Other", []), encoding="utf-8")
+    (tmp_path / "text").write_text("neither", encoding="utf-8")
+    for name, message in (("other.html", "no page of"), ("none", "there is no such page"), ("text", "log")):
+        with pytest.raises(mpiio_ext.MpiioExtError, match=message):
+            mpiio_ext.run_report(tmp_path / name)
+    with pytest.raises(ArgumentError):
+        document_of(tmp_path / "text")
+
+
+def test_a_page_without_calls_says_so(tmp_path: pathlib.Path) -> None:
+    document = of_folder(tmp_path)
+    assert document["sentence"] == "No call was recorded: the program has done no I/O, or is linked statically."
+    assert "`mpiio-ext doctor -- PROGRAM`" in document["notices"][0]
+    text = page(document)
+    assert "<code>mpiio-ext doctor -- PROGRAM</code>" in text and "<figure>" not in text
+
+
+def test_a_page_that_is_too_large_leaves_things_out() -> None:
+    document = {"kind": "mpiio_ext run", "program": "./app", "sentence": "s", "help": None, "notices": [], "lacks": [],
+                "facts": [["a", "b"]], "findings": [], "conclusions": [], "unknown": [], "files": [], "files_in_all": 0,
+                "library": [], "hints": [], "storage": [], "charts": [], "ballast": "x" * MOST_BYTES}  # fmt: skip
+    text = page(document)
+    assert len(text.encode()) <= MOST_BYTES and "left out, to keep the page below 1 MB" in text
+
+
+def test_what_a_program_is_called_cannot_harm_its_page(tmp_path: pathlib.Path) -> None:
+    document = of_folder(tmp_path) | {"sentence": "a `</script><script>alert(1)</script>` b", "facts": [["<b>", "<i>"]]}
+    text = page(document)
+    assert "<script>alert" not in text and "<i>" not in text
+    (tmp_path / "io.html").write_text(text, encoding="utf-8")
+    assert document_of(tmp_path / "io.html")["sentence"] == document["sentence"]
+
+
+# ---- sentences -------------------------------------------------------------------------------------------------------
+
+
+def told(cause: str, title: str, *, confidence: str = "high", at_most: bool = False, time: float = 9.0,
+         **evidence: float) -> list[dict[str, Any]]:  # fmt: skip
+    finding = {"cause": cause, "title": title, "time": {"value": time}, "confidence": confidence, "at_most": at_most,
+               "files": ["/a/out.h5", "/a/b", "and 3 more"], "advice": [],
+               "evidence": [{"meaning": name.replace("_", " "), "value": value} for name, value in evidence.items()]}
+    return [{"findings": [finding], "direction": "write", "low_bandwidth": True, "conclusion": ""}]
+
+
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (told("small_requests", "Small and not consecutive (independent calls).", mean_request=4096.0, at_most=True),
+         "Your program spent 38 % of its time in I/O; up to 9 s of 10 s were 4 KiB independent writes to `out.h5` and "
+         "4 more files."),
+        (told("few_aggregators", "Too few aggregators: one rank writes all.", time=12.0),
+         "Your program spent 38 % of its time in I/O; all of these 10 s were collective writes to `out.h5` and 4 more "
+         "files that too few aggregators carry out."),
+        (told("serialised", "Files are written one after the other.", confidence="medium"),
+         "Your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; possibly 9 s of 10 s were "
+         "files are written one after the other."),
+        ([], "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out."),
+    ],
+)  # fmt: skip
+def test_the_first_sentence(one: list[dict[str, Any]], words: str) -> None:
+    assert opening.first_sentence(one, 10.0, 26.3) == words
+
+
+def test_little_io_is_said_to_be_little() -> None:
+    one = told("metadata", "Metadata storm.", opens_of_a_process=3.0)
+    assert opening.first_sentence(one, 0.1, 26.0).endswith("(100 ms of 26 s): too little to be worth tuning.")
+
+
+def test_a_gain_is_named_only_where_it_was_measured() -> None:
+    small = told("small_requests", "Small (independent calls).", mean_request=64.0)
+    small[0]["findings"][0]["advice"] = [{"text": "Many files: Do.", "command": "", "see": ""},
+                                         {"text": "Sort: Use it.", "command": "mpiio-ext run -H a=1 -- app", "see": ""}]
+    plain = opening.help_of(small, None, "./app", 4)
+    assert opening.help_sentence(plain) == ("What would help: use it: `mpiio-ext run -H a=1 -- app`. Gain: not known; "
+                                            "`mpiio-ext tune -- mpirun -n 4 ./app` measures it.")  # fmt: skip
+    says = "would pay here: about 2.8 to 11 times for these accesses, if …; try mpiox_delegates=2"
+    measured = opening.help_of(small, opening.paying([{"delegation": says}], "./app", 4), "./app", 4)
+    assert measured is not None and measured["gain"].startswith("2.8 to 11 times")
+    assert measured["command"] == "mpirun -n 4 mpiio-ext run -H mpiox_delegates=2 -- ./app"
+    assert opening.paying([{"delegation": "2 delegates"}], "./app", 4) is None
+
+
+def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:
+    line = {"kind": "file", "path": "a", "ranks": 4, "write_requests": 3, "write_request_bytes": 300, "rounds": 1,
+            "collective_writes": 2, "write_partition": "even", "write_reason": "why",
+            "hints": {"cb_nodes": {"value": "4", "source": "MPI_Info"},
+                      "mpiox_stats": {"value": "true", "source": "MPIOX_REPORT_STATS"}}}  # fmt: skip
+    every = [line, {**line, "ranks": 2}, {**line, "path": "b", "hints": {}}, {"kind": "run"}]
+    (tmp_path / STATISTICS).write_text("".join(f"{json.dumps(one)}\n" for one in every) + '{"kind": "fi')
+    files, there = library.read(tmp_path / STATISTICS)
+    first, second = library.table(files)
+    assert there and (first["file"], first["requests"], first["ranks"], first["mean_request_bytes"]) == ("a", 6, 4, 100)
+    assert (second["requests"], second["method"], second["why"]) == (3, "two-phase, file domains even", "why")
+    assert library.hints(files) == [{"hint": "cb_nodes", "value": "4", "set_by": "MPI_Info", "files": 1,
+                                     "for_example": "a"}]  # fmt: skip
+    many = "".join(f"{json.dumps({**line, 'path': str(at), 'write_request_bytes': at})}\n" for at in range(1000))
+    (tmp_path / STATISTICS).write_text(many)
+    files, _ = library.read(tmp_path / STATISTICS)
+    assert [row["path"] for row in files[:2]] == ["999", "998"] and len(files) == 200
+
+
+# ---- the writer ------------------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_keeps_the_recordings(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(path: pathlib.Path, _content: str) -> None:
+        raise FileSystemError(errno.ENOSPC, "cannot be written: No space left on device", str(path))
+
+    recording = logged.Recording.of([logged.RunPage(tmp_path / "io.html")])
+    recording.prepare()
+    monkeypatch.setattr(logged, "write_whole", full)
+    logged._results([b"1", b"ended"], recording)
+    said = capsys.readouterr().err
+    assert f"no page: {tmp_path / 'io.html'}: cannot be written: No space left on device\n" in said
+    assert f"the recordings stay: mpiio-ext report {recording.folder} -o FILE.html\n" in said
+    assert recording.folder.is_dir() and not (tmp_path / "io.html").exists()
+    monkeypatch.undo()
+    logged._results([b"1", b"ended"], recording)
+    assert not recording.folder.exists() and (tmp_path / "io.html").is_file()
+
+
+def test_the_recorder_leaves_its_own_folder_out(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPIOX_TRACE_SKIP", "*.tmp")
+    recording = logged.Recording.of([logged.RunPage(tmp_path / "io.html")])
+    assert re.fullmatch(rf"\*\.tmp\n{re.escape(str(tmp_path))}/\.io\.html\.[0-9a-f]{{16}}\.run/\*",
+                        recording.settings()["MPIOX_TRACE_SKIP"])  # fmt: skip
+
+
+def test_chart_kinds_of_a_document_are_known() -> None:
+    """A document is read by later versions: what it holds is drawn by `Chart` alone."""
+    assert set(Chart.__dataclass_fields__) == {"kind", "name", "title", "data"}
