@@ -203,7 +203,7 @@ def _modules(run: _Run, layouts: Sequence[Layout], everyone: int) -> tuple[dict[
         trace = f"DXT_{_HEATS[layout.module]}"
         regions[trace] = b""
         for rank, one in sorted(run.ranks.items()):
-            if layout.module in one.segments:
+            if layout.module in one.segments and not run.unkept:
                 regions[trace] += one.segments[layout.module].packed(ranks[rank].names, rank, one.host)
             if heat := one.heats[layout.module].packed(_HEATS[layout.module], rank, length_s):
                 heats.append(heat)
@@ -224,7 +224,7 @@ def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "")
     ----------
     traces : folder with the trace files of one run, or with its recordings.
     target : the log.
-    dxt : with every access (modules DXT_POSIX and DXT_MPIIO).
+    dxt : with every access (modules DXT_POSIX and DXT_MPIIO); of recordings only where all have room for theirs.
     missing : what the caller knows to be missing, one line.
 
     Raises
@@ -257,6 +257,5 @@ def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "")
         identity=_identity(heads[0].pid), exe=heads[0].command, mounts=_mounts(),
         metadata={"lib_ver": f"mpiio_ext {version('mpiio_ext')}"},
     )  # fmt: skip
-    partial = [name for name, data in regions.items() if data and (run.lacks or (run.unkept and "DXT" in name))]
-    write(target, job, names, regions, partial)
+    write(target, job, names, regions, [name for name, data in regions.items() if data] if run.lacks else [])
     return Written(processes=processes, records=total, lacks=run.lacks)

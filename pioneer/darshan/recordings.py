@@ -22,8 +22,6 @@ import numpy.typing as npt
 
 from mpiio_ext.pioneer.readers.own import Head
 
-__all__ = ["CLASSES", "MODULES", "OTHERS", "SUFFIX", "Recording", "heads", "read"]
-
 SUFFIX = ".mpioxrec"
 #: Name of the file that stands for all that had no room for records of their own.
 OTHERS = "<other files>"

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import resource
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,13 +97,17 @@ def recorder() -> pathlib.Path:
 
 def record(
     folder: pathlib.Path, names: Sequence[str], calls: Sequence[Call], *, since: int = 1000, end: str = "END 1",
-    begin: str = "", variables: dict[str, str] | None = None,
+    begin: str = "", variables: dict[str, str] | None = None, most_bytes: int = -1,
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
-    """Record calls into a folder; returns what became of the program."""
+    """Record calls into a folder; returns what became of the program. `most_bytes`: of a file, -1: any number."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+
     lines = [*(f"F {name}" for name in names), *([begin] if begin else []), *(call.line(since) for call in calls), end]
     return subprocess.run(
         [str(recorder()), str(folder)], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=300,
-        env=os.environ | (variables or {}),
+        env=os.environ | (variables or {}), preexec_fn=limit if most_bytes >= 0 else None,
     )  # fmt: skip
 
 

@@ -165,6 +165,22 @@ def test_many_files_share_a_record(tmp_path: pathlib.Path) -> None:
     assert read_records(tmp_path / "log")["POSIX", recordings.OTHERS, 0]["POSIX_OPENS"] == 100_000 - own
 
 
+@pytest.mark.parametrize(("most", "there"), [(40 << 10, True), (8 << 10, False)])
+def test_no_room_on_the_disk(tmp_path: pathlib.Path, most: int, there: bool) -> None:
+    """No space for more is no signal: what had room goes on; where nothing has, one line says so."""
+    names = [f"/data/{number}" for number in range(400)]
+    calls = [write(number * 10, 1, file=number % 400 + 1) for number in range(4000)]
+    done = record(tmp_path, names, calls, most_bytes=most)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 0 if there else 1)
+    assert [path.stat().st_size <= most for path in tmp_path.glob("*.mpioxrec")] == [True] * there
+    if there:
+        found = only(tmp_path)
+        assert (found.problem, found.records["done"][:, 1].sum()) == ("", 4000)
+        assert found.others > 300
+    else:
+        assert "no space is left here" in done.stderr
+
+
 def test_the_node_has_a_bound(tmp_path: pathlib.Path) -> None:
     """Process after process, each with more than its share: together they take what the node may have."""
     names = [f"/data/{number}" for number in range(200)]

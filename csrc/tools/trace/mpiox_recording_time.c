@@ -19,7 +19,8 @@ enum {
     FIRST_STEP_NS = 1000000,
     LONG = 8, /* a step of one file lasts so many times what is not told apart */
     FIRST_STEPS = 32,
-    STEPS_SHARE = 8, /* one part in so many of the recording */
+    MOST_BYTES = 4 << 20, /* of a recording, of which the following are parts; a larger one has more files */
+    STEPS_SHARE = 8,
     FIRST_SEGMENTS = 16,
     MOST_SEGMENTS = 1024,
     SEGMENTS_SHARE = 2
@@ -42,6 +43,11 @@ void mpiox_recording_time_renew(void)
     segments = NULL;
     room_for_steps = room_for_segments = 0;
     segment_bytes = 0;
+}
+
+static uint64_t parted(void)
+{
+    return r->capacity < MOST_BYTES ? r->capacity : MOST_BYTES;
 }
 
 static void change(uint32_t changing)
@@ -172,7 +178,7 @@ static bool more_steps(void)
     const uint64_t bytes = sizeof *steps + (uint64_t)wanted * sizeof *steps->step;
     mpiox_recording_steps *before = steps;
 
-    if (bytes * STEPS_SHARE > r->capacity)
+    if (bytes * STEPS_SHARE > parted())
         return false;
     mpiox_recording_steps *made = mpiox_recording_take(MPIOX_RECORDING_STEPS, bytes, 0);
     if (made == NULL)
@@ -231,7 +237,7 @@ static bool more_segments(void)
                            : room_for_segments < MOST_SEGMENTS ? 2 * room_for_segments
                                                                : MOST_SEGMENTS;
     const uint64_t bytes = sizeof *segments + (uint64_t)wanted * sizeof *segments->segment;
-    const bool fits = (segment_bytes + bytes) * SEGMENTS_SHARE <= r->capacity;
+    const bool fits = (segment_bytes + bytes) * SEGMENTS_SHARE <= parted();
     mpiox_recording_segments *made = fits ? mpiox_recording_take(MPIOX_RECORDING_SEGMENTS, bytes, 0) : NULL;
 
     if (made == NULL)
