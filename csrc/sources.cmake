@@ -72,6 +72,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/layout/mpiox_layout_span.c
     csrc/core/stats/mpiox_stats.c
     csrc/core/stats/mpiox_stats_identity.c
+    csrc/core/stats/mpiox_stats_line.c
     csrc/core/stats/mpiox_stats_paying.c
     csrc/core/storage/mpiox_fault.c
     csrc/core/storage/mpiox_fault_rules.c
@@ -263,6 +264,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_nonblocking.c
     csrc/entry/mpi/mpiox_launcher.c
     csrc/entry/mpi/mpiox_tools.c
+    csrc/entry/mpi/mpiox_witness.c
     csrc/entry/route/mpiox_route.c)
 
 # what Python reads and computes with: no MPI

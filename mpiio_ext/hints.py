@@ -215,7 +215,7 @@ class Hints:
     wait_limit : seconds that a rank waits in a collective without a sign of the others before it ends the job; 0: any
         time.
     coverage_map : mark every byte that is written (for tests).
-    stats : print the file's statistics at close.
+    stats : print the file's statistics at close: True, False, "line", "full" or "json".
     storage : "auto", "posix" or "io_uring".
     io_uring_depth : requests in flight at most.
     direct_read, direct_write : whole blocks go past the page cache.
@@ -273,7 +273,7 @@ class Hints:
     ranks_per_node: int | None = None
     wait_limit: int | None = None
     coverage_map: bool | None = None
-    stats: bool | None = None
+    stats: bool | str | None = None
     storage: str | None = None
     io_uring_depth: int | None = None
     direct_read: bool | None = None

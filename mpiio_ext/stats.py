@@ -84,6 +84,8 @@ class _Stats(Shown):
     delegated_s : of those, seconds inside accesses through delegates.
     flush_barrier_s : seconds until what was written through delegates was in the file: sync, close, other ways
         of access.
+    write_s, read_s, sync_s : seconds inside calls that wrote, that read, and that brought written bytes to the file;
+        0 without statistics.
     request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes; 48 elements.
     partition : file-domain method of the last collective that had file domains, whether it wrote or read.
     reason : why the last collective had that method and that path.
@@ -148,6 +150,9 @@ class _Stats(Shown):
     independent_s: float
     delegated_s: float
     flush_barrier_s: float
+    write_s: float
+    read_s: float
+    sync_s: float
     request_size_log2: tuple[int, ...]
     partition: str
     reason: str

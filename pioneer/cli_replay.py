@@ -32,7 +32,7 @@ def _under_extension(hint: tuple[str, ...], hints_file: str | None, words: list[
 
     command = (sys.executable, "-m", "mpiio_ext", "pioneer", "replay", *words)
     select_library(command)
-    start(command, str(mpiio_ext.get_library()), settings_of(hint, hints_file, None), dry_run=False)
+    start(command, str(mpiio_ext.get_library()), settings_of(hint, hints_file), dry_run=False)
 
 
 def _refuse(comm: MPI.Intracomm, error: Exception | None, status: int = UNUSABLE) -> None:

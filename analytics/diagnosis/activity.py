@@ -183,6 +183,8 @@ class Activity:
         Of reads and writes: seconds in requests (DXT), or bytes (HEATMAP); of metadata calls: seconds, spread evenly
         over the time in which a file is open.
     bands : bands of ranks in it.
+    alone : array (2, processes)
+        Of the files that a rank has for itself: its seconds in metadata calls, and its opens.
     heat : mapping of bool to array
         Bytes by rank, of HEATMAP; empty without it.
     in_turn : mapping of bool to tuple
@@ -201,6 +203,7 @@ class Activity:
     resolution: float = 0.0
     line: Line = dataclasses.field(default_factory=lambda: np.zeros((3, 1, BINS)))
     bands: int = 1
+    alone: Line = dataclasses.field(default_factory=lambda: np.zeros((2, 0)))
     heat: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
     in_turn: dict[bool, tuple[float, int]] = dataclasses.field(default_factory=dict)
     durations: dict[bool, Whole] = dataclasses.field(default_factory=dict)

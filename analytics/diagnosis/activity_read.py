@@ -89,8 +89,12 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
 
 def _add_calls(found: Activity, log: DarshanFile) -> None:
     """Take in counters of POSIX and MPI-IO."""
+    found.alone = np.zeros((2, found.processes))
+    for part in log.counters("STDIO") if "STDIO" in log.modules else ():
+        _add_alone(found, part, 0)
     for part in log.counters("POSIX") if "POSIX" in log.modules else ():
         _add_metadata(found, part)
+        _add_alone(found, part, 10)
         at = 6 if part["counters"].shape[1] == 69 else 4  # POSIX_STATS; syncs are two and three behind
         some = part["counters"][:, [at, at + 2, at + 3]].astype(np.int64)
         for file, (stats, *syncs) in zip(part["file"].tolist(), some.tolist(), strict=True):
@@ -111,6 +115,14 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
             for way, own, other in ((False, reading, writing + rest), (True, writing, reading + rest)):
                 most = max(own / ranks, min(own, longest - other / ranks)) if rank < 0 else own
                 mpi[way] = max(mpi[way], most)
+
+
+def _add_alone(found: Activity, part: Requests, place: int) -> None:
+    """Add metadata time, which is at `place` among the times, and opens of files that a rank has for itself."""
+    rank = part["rank"].astype(np.int64)
+    own = (rank >= 0) & (rank < found.processes)
+    for into, values in zip(found.alone, (part["times"][:, place], part["counters"][:, 0]), strict=True):
+        np.add.at(into, rank[own], np.maximum(values[own].astype(float), 0.0))
 
 
 def _add_heat(found: Activity, log: DarshanFile) -> None:

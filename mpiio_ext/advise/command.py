@@ -460,7 +460,7 @@ def advise(
         select_library(command)
         launcher, _ = split_command(command, family())
         plan_launch(command, str(get_library()), {})  # refuses the launcher of another MPI library
-        os.environ.update(settings_of((_NATIVE,), None, None))
+        os.environ.update(settings_of((_NATIVE,), None))
         hints, folder = _prepare(output, log)
         with json_result(as_json) as put:
             failures = _advise(_Asked(

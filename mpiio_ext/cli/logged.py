@@ -64,7 +64,7 @@ class Result(Protocol):
     Attributes
     ----------
     target : the file.
-    name : what it is.
+    name, example : what it is, and what a file of it may be called.
     needs : the option that it is asked for by, the packages that it needs, and the extra that brings these.
     keeps : the recordings stay where it could not be made.
     """
@@ -73,6 +73,7 @@ class Result(Protocol):
     def target(self) -> Path: ...  # noqa: D102
 
     name: ClassVar[str]
+    example: ClassVar[str]
     needs: ClassVar[tuple[str, tuple[str, ...], str]]
     keeps: ClassVar[bool]
 
@@ -87,6 +88,7 @@ class DarshanLog:
     target: Path
     dxt: bool
     name: ClassVar[str] = "Darshan log"
+    example: ClassVar[str] = "run.darshan"
     needs: ClassVar[tuple[str, tuple[str, ...], str]] = ("`run --darshan`", ("darshan", "numpy", "pyarrow"), "pioneer")
     keeps: ClassVar[bool] = False
 
@@ -106,6 +108,7 @@ class RunPage:
 
     target: Path
     name: ClassVar[str] = "page"
+    example: ClassVar[str] = "report.html"
     needs: ClassVar[tuple[str, tuple[str, ...], str]] = (
         "`run --report`", ("darshan", "jinja2", "matplotlib", "numpy", "pyarrow"), "analytics")  # fmt: skip
     keeps: ClassVar[bool] = True
@@ -178,7 +181,7 @@ class Recording:
         """
         try:
             for result in self.results:
-                check_target(result.target)
+                check_target(result.target, example=result.example)
                 what, packages, extra = result.needs
                 for package in packages:
                     if importlib.util.find_spec(package) is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from mpiio_ext.cli.witness import watch
 from mpiio_ext.cli.words import complete_command, complete_hint
 from mpiio_ext.common.commands import HELP
 from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family, let_rank_0_speak, plan
@@ -19,8 +20,11 @@ _PLAIN = re.compile(r"(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
 _TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan", "--report"})
 
 
+_LEVELS = ("line", "full", "json")
+
+
 class _Run(click.Command):
-    """Lets ``--stats`` stand alone or as ``--stats=FILE`` without swallowing the word that follows it."""
+    """Lets ``--stats`` stand alone or as ``--stats=WORD`` without swallowing the word that follows it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         index = 0
@@ -68,7 +72,7 @@ def _check_file(name: str) -> str:
     return path
 
 
-def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: str | None) -> dict[str, str]:
+def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: tuple[str, ...] = ()) -> dict[str, str]:
     """Return the MPIOX_* variables that the options ask for."""
     settings = {}
     if hint:
@@ -76,10 +80,11 @@ def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: str | None
         settings["MPIOX_HINTS"] = ",".join([*([present] if present else []), *_hint_rules(hint)])
     if hints_file is not None:
         settings["MPIOX_HINTS_FILE"] = _check_file(hints_file)
-    if stats is not None:
-        settings["MPIOX_STATS"] = "1"
-        if stats:
-            settings["MPIOX_STATS_FILE"] = str(Path(stats).absolute())
+    if stats:
+        settings["MPIOX_STATS"] = next((word for word in reversed(stats) if word in _LEVELS), "1")
+        files = [word for word in stats if word and word not in _LEVELS]
+        if files:
+            settings["MPIOX_STATS_FILE"] = str(Path(files[-1]).absolute())
     return settings
 
 
@@ -143,7 +148,9 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
 @click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", shell_complete=complete_hint,
               help="Set a hint, for matching files only.")  # fmt: skip
 @click.option("--hints-file", metavar="FILE", help="Take hints from FILE (sections of [GLOB], lines of NAME = VALUE).")
-@click.option("--stats", metavar="[=FILE]", help="Print statistics at close, or append them to FILE as JSON lines.")
+@click.option("--stats", multiple=True, metavar="[=line|full|json|FILE]",
+              help="Print statistics at close: a line for each file, with every number (full: the default) or as "
+              "JSON; or append them to FILE as JSON lines. May be given twice.")  # fmt: skip
 @click.option("--darshan", metavar="FILE", help="Write what was called as a Darshan log, which Darshan's tools read.")
 @click.option("--darshan-dxt", is_flag=True, help="With --darshan: every access, too (modules DXT_POSIX, DXT_MPIIO).")
 @click.option("--report", metavar="FILE.html",
@@ -152,7 +159,7 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...",
                 shell_complete=complete_command)  # fmt: skip
 def run(
-    hint: tuple[str, ...], hints_file: str | None, stats: str | None, darshan: str | None, darshan_dxt: bool,
+    hint: tuple[str, ...], hints_file: str | None, stats: tuple[str, ...], darshan: str | None, darshan_dxt: bool,
     report: str | None, dry_run: bool, command: tuple[str, ...],
 ) -> None:
     """Run PROGRAM, an unchanged MPI program or an MPI launcher, with the extension under it.
@@ -176,6 +183,8 @@ def run(
         raise SystemExit(error.exit_code) from error
     _warn_of_variables()
     library = str(mpiio_ext.get_library())
+    if not dry_run:
+        settings |= watch(command, settings)
     report = report or os.environ.get("MPIOX_REPORT") or None
     if darshan is not None or report is not None:
         library, settings = _recorded(command, library, settings, darshan, darshan_dxt, report, dry_run)

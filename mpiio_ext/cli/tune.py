@@ -105,7 +105,7 @@ def tune(
         from mpiio_ext.tune.targets import check_targets
 
         hintsfile.check_glob(glob)
-        os.environ.update(settings_of(hint, hints_file, None))
+        os.environ.update(settings_of(hint, hints_file))
         options = Options(native=metric.times_native, striping=striping, direct_io=allow_direct)
         chosen = kind == "auto" and pattern is None
         by_calls = kernel is not None and pattern == CALLS_TIME  # a start is no part of it

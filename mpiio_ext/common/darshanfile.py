@@ -38,7 +38,7 @@ _REQUEST = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
 _DXT_HEAD, _HEAT_HEAD = "Qqq64sqq", "Qqdqqq"
 #: Modules whose records are counters, then times, then other bytes: numbers of each, by version.
 _COUNTERS = {
-    "POSIX": {3: (64, 17, 0), 4: (69, 17, 0)}, "MPI-IO": {2: (51, 15, 0), 3: (51, 17, 0)},
+    "POSIX": {3: (64, 17, 0), 4: (69, 17, 0)}, "STDIO": {2: (14, 15, 0)}, "MPI-IO": {2: (51, 15, 0), 3: (51, 17, 0)},
     "DFS": {1: (52, 15, 32), 2: (52, 15, 32)}, "DAOS": {1: (64, 15, 48), 2: (64, 15, 48)},
 }  # fmt: skip
 _MOST = 1 << 40
@@ -157,7 +157,7 @@ class DarshanFile:
             yield Heat(layers.get(number, ""), rank, width, both[:bins], both[bins:])
 
     def counters(self, module: str) -> Iterator[Requests]:
-        """Yield records of ``POSIX``, ``MPI-IO``, ``DFS`` or ``DAOS``, many at once; none of an unknown version.
+        """Yield records of POSIX, STDIO, MPI-IO, DFS or DAOS, many at once; none of an unknown version.
 
         They have the fields file, rank (-1: all ranks), counters and times. Errors are those of `accesses`.
         """

@@ -79,6 +79,26 @@ print("verified")
 """
 
 
+# Every window of many is read by both nodes: that of the aggregator keeps it until the other one has its bytes.
+READ_TOGETHER = """
+truth = (np.arange(3 * MB, dtype=np.uint32) * 2654435761 >> 8).astype(np.uint8)
+if comm.rank == 0:
+    truth.tofile(sys.argv[1] + "/file")
+comm.Barrier()
+info = MPI.Info.Create({"mpiox_exchange": "two_phase", "mpiox_partition": "even", "cb_buffer_size": "65536",
+                        "cb_nodes": "1"})
+file = MPI.File.Open(comm, sys.argv[1] + "/file", MPI.MODE_RDONLY, info)
+kind = MPI.BYTE.Create_vector(truth.size // 8 // comm.size, 8, 8 * comm.size).Commit()
+file.Set_view(8 * comm.rank, MPI.BYTE, kind)
+for _ in range(5):
+    found = np.zeros(truth.size // comm.size, np.uint8)
+    file.Read_at_all(0, found)
+    assert np.array_equal(found, truth.reshape(-1, comm.size, 8)[:, comm.rank].ravel())
+file.Close()
+print("verified")
+"""
+
+
 def name_of(run: tuple[int, int, int, int]) -> str:
     """Return the case's name."""
     return f"{run[0]} ranks, {run[1]} a node, seeds {run[2]}..{run[2] + run[3] - 1}"
@@ -95,6 +115,7 @@ def cases(extension: str, tmp_path_factory: pytest.TempPathFactory) -> Cases:
     }
     for name, text in {"own parts": OWN_PARTS, "far apart": FAR_APART, "the same": SAME}.items():
         listed[name] = Case(text=HEAD + text, ranks=4, environment={"MPIOX_RANKS_PER_NODE": "2"})
+    listed["read together"] = Case(text=HEAD + READ_TOGETHER, ranks=6, environment={"MPIOX_RANKS_PER_NODE": "3"})
     return Cases(listed, pathlib.Path(tmp_path_factory.mktemp("exchange")))
 
 
@@ -102,6 +123,11 @@ def cases(extension: str, tmp_path_factory: pytest.TempPathFactory) -> Cases:
 def test_every_byte_arrives(cases: Cases, name: str) -> None:
     """What each rank wrote is in the file and nothing else, and each rank reads what it asked for and nothing else."""
     assert "verified" in cases.result(name).stdout[0]
+
+
+def test_a_window_is_kept_until_the_other_node_has_its_bytes(cases: Cases) -> None:
+    """Each byte that is read is the file's, however many windows go through one buffer."""
+    assert "verified" in cases.result("read together").stdout[0]
 
 
 @pytest.mark.parametrize(

@@ -100,13 +100,17 @@ def test_the_status_without_mpi(extension: str, tmp_path: pathlib.Path, script: 
 
 @pytest.mark.parametrize(
     ("target", "status", "message"),
-    [(".", 2, "is a folder"), ("missing/log", 2, "there is no folder"), ("log", 127, "cannot execute ./missing")],
+    [
+        (".", 2, "is a folder; name a file in it, for example {path}/run.darshan"),
+        ("missing/log", 2, "there is no folder"),
+        ("log", 127, "cannot execute ./missing"),
+    ],
 )
 def test_what_cannot_be_done(extension: str, tmp_path: pathlib.Path, target: str, status: int, message: str) -> None:
     """It is said before the program is started, and nothing is left behind."""
     command = [*RUN, f"--darshan={tmp_path / target}", "--", "./missing" if status == 127 else "touch", "started"]
     done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path, check=False)
-    assert (done.returncode, message in done.stderr) == (status, True), done.describe()
+    assert (done.returncode, message.format(path=tmp_path) in done.stderr) == (status, True), done.describe()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,6 +13,7 @@ AUTO = (
     f"{DECISIONS}::test_near_the_best_fixed_method",
     f"{DECISIONS}::test_parts_of_a_block_are_never_chosen_where_nobody_locks",
 )
+HARD = (f"{DECISIONS}::test_points_that_were_hard",)
 SCHEDULING = ("tests/unit/test_scheduling.py",)
 SHORT_FILE = f"{ERRORS}::test_file_shorter_than_the_read"
 
@@ -81,10 +82,10 @@ MUTANTS = (
     ),
     Mutant(
         name="aggregator_does_not_hold", file="mpiox_rounds.c",
-        what="a window is written before the pieces of other nodes are in it",
+        what="a window is filled anew before the other nodes have their pieces of it",
         old="    if (local != call->held)\n",
         new="    if (local != call->held || true)\n",
-        tests=("tests/mpi/test_overlapping_tiles.py",),
+        tests=("tests/mpi/test_exchange.py::test_a_window_is_kept_until_the_other_node_has_its_bytes",),
     ),
     Mutant(
         name="barrier_of_one", file="mpiox_topology_page.c",
@@ -308,14 +309,14 @@ MUTANTS = (
         what="the rules' method is left for what is hardly faster",
         old="if (c->candidates[i].method == c->preferred && CLEARLY * c->candidates[i].time <= best->time)",
         new="if (false)",
-        tests=(f"{DECISIONS}::test_the_rules_method_stays_unless_another_is_clearly_faster",),
+        tests=HARD,
     ),
     Mutant(
         name="auto_blocks", file="mpiox_auto_select.c",
         what="the fastest method is taken though it is `even`",
         old="if (blocks != NULL && CLEARLY * blocks->time <= best->time)",
         new="if (false)",
-        tests=(f"{DECISIONS}::test_even_is_passed_over_for_blocks",),
+        tests=HARD,
     ),
     Mutant(
         name="auto_circle", file="mpiox_auto_rounds.c",

@@ -3,9 +3,9 @@
     build/openmpi/venv/bin/python tests/mutants/run.py [NAME...]     # all of them: some minutes
 
 Each mutant (``mutants.py``) replaces a snippet of one file, which is found by its name wherever it lies in csrc. The
-changed copy is built in build/MPI/mutants, and the tests that ought to notice are run with that library in place of the
-installed one. First comes the unchanged copy, with which all of them must pass. A mutant whose file or snippet is no
-longer there is an error: give it the new text, or take another line that decides the same.
+changed copy is built in build/MPI/mutants, and the tests that ought to notice are run with that library and that module
+of the tools in place of the installed ones. First comes the unchanged copy, with which all of them must pass. A mutant
+whose file or snippet is no longer there is an error: give it the new text, or take another line that decides the same.
 
 The exit status is 0 when every mutant was caught.
 """
@@ -17,20 +17,37 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from mutants.mutants import MUTANTS, Mutant  # noqa: E402
 
-#: pytest calls the library of the copy, and so do the programs that get it from the tests, but no other process.
-PYTEST = "import os, sys, pytest; del os.environ['LD_PRELOAD']; sys.exit(pytest.main(sys.argv[1:]))"
+#: pytest calls the library of the copy, and so do the programs that get it from the tests, but no other process. The
+#: tools are in no library: pytest alone has those of the copy.
+PYTEST = """
+import importlib.machinery, importlib.util, os, sys, pytest
+del os.environ["LD_PRELOAD"]
+loader = importlib.machinery.ExtensionFileLoader("mpiio_ext._tools", sys.argv.pop(1))
+tools = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+loader.exec_module(tools)
+sys.modules[loader.name] = tools
+sys.exit(pytest.main(sys.argv[1:]))
+"""
 #: Generous: a mutant may hang its test, which then ends by the limit of a launch.
 TESTS_LIMIT_S = 1800
 
 
 class MutantError(Exception):
     """A mutant cannot be made or built."""
+
+
+class Built(NamedTuple):
+    """What is made of the copy."""
+
+    library: pathlib.Path
+    tools: pathlib.Path
 
 
 def copy_tree(folder: pathlib.Path) -> None:
@@ -46,30 +63,40 @@ def copy_tree(folder: pathlib.Path) -> None:
             path.touch()
 
 
-def build(tree: pathlib.Path, compiler: pathlib.Path) -> pathlib.Path:
-    """Build the library of the copy; return its path."""
-    binaries = pathlib.Path(sys.prefix, "bin")
-    environment = os.environ | {"PATH": f"{binaries}:{os.environ['PATH']}"}
+def run(command: list[str]) -> None:
+    """Run a step of the build."""
+    environment = os.environ | {"PATH": f"{pathlib.Path(sys.prefix, 'bin')}:{os.environ['PATH']}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise MutantError(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+def configure(tree: pathlib.Path) -> None:
+    """Prepare the build of the copy."""
+    mpi = pathlib.Path(sys.prefix).parent
+    compiler = pathlib.Path(sys.prefix, "bin", "mpicc")
+    if mpi.name == "openmpi":
+        compiler = pathlib.Path(shutil.which("mpicc.openmpi") or compiler)
+    run(["cmake", "-S", str(tree), "-B", str(tree / "build"), "-G", "Ninja", f"-DMPI_C_COMPILER={compiler}",
+         f"-DPython_EXECUTABLE={sys.executable}", "-DMPIOX_BUILD_BINDING=ON", "-DMPIOX_BUILD_TESTS=OFF"])  # fmt: skip
+
+
+def build(tree: pathlib.Path) -> Built:
+    """Build the copy."""
     output = tree / "build"
-    words = ["-S", tree, "-B", output, "-G", "Ninja", f"-DMPI_C_COMPILER={compiler}", "-DMPIOX_BUILD_BINDING=OFF"]
-    for command in (
-        [] if (output / "build.ninja").exists() else ["cmake", *map(str, words), "-DMPIOX_BUILD_TESTS=OFF"],
-        ["cmake", "--build", str(output), "--target", "mpiio_ext"],
-    ):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True) if command else None
-        if done is not None and done.returncode != 0:
-            raise MutantError(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return output / "lib" / "libmpiio_ext.so"
+    run(["cmake", "--build", str(output), "--target", "mpiio_ext", "_tools"])
+    (tools,) = output.glob("_tools*.so")
+    return Built(library=output / "lib" / "libmpiio_ext.so", tools=tools)
 
 
-def passes(tree: pathlib.Path, library: pathlib.Path, tests: tuple[str, ...]) -> bool:
-    """Run tests with the library of the copy; return whether they passed."""
+def passes(tree: pathlib.Path, built: Built, tests: tuple[str, ...]) -> bool:
+    """Run tests with the library and the tools of the copy; return whether they passed."""
     environment = os.environ | {
-        "LD_PRELOAD": str(library),
-        "MPIOX_TEST_LIBRARY": str(library),
+        "LD_PRELOAD": str(built.library),
+        "MPIOX_TEST_LIBRARY": str(built.library),
         "MPIOX_TEST_CSRC": str(tree / "csrc"),
     }
-    command = [sys.executable, "-c", PYTEST, "-q", "-x", "-p", "no:cacheprovider", *tests]
+    command = [sys.executable, "-c", PYTEST, str(built.tools), "-q", "-x", "-p", "no:cacheprovider", *tests]
     with (tree / "tests.log").open("ab") as log:
         done = subprocess.run(command, cwd=ROOT, env=environment, stdout=log, stderr=log, timeout=TESTS_LIMIT_S)
     if done.returncode not in (0, 1):
@@ -93,17 +120,15 @@ def main(names: list[str]) -> int:
     chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
     if unknown := set(names) - {mutant.name for mutant in MUTANTS}:
         raise SystemExit(f"no mutant is named {', '.join(sorted(unknown))}")
-    mpi = pathlib.Path(sys.prefix).parent
-    tree, compiler = mpi / "mutants", pathlib.Path(sys.prefix, "bin", "mpicc")
-    if mpi.name == "openmpi":
-        compiler = pathlib.Path(shutil.which("mpicc.openmpi") or compiler)
+    tree = pathlib.Path(sys.prefix).parent / "mutants"
     shutil.rmtree(tree / "csrc", ignore_errors=True)
     tree.mkdir(parents=True, exist_ok=True)
     copy_tree(tree)
+    configure(tree)
     for mutant in chosen:
         source_of(tree, mutant)
     tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
-    if not passes(tree, build(tree, compiler), tests):
+    if not passes(tree, build(tree), tests):
         raise MutantError(f"the tests fail without any mutant, see {tree / 'tests.log'}")
     survived = []
     for mutant in chosen:
@@ -111,7 +136,7 @@ def main(names: list[str]) -> int:
         text = source.read_text(encoding="utf-8")
         source.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         try:
-            caught = not passes(tree, build(tree, compiler), mutant.tests)
+            caught = not passes(tree, build(tree), mutant.tests)
         finally:
             source.write_text(text, encoding="utf-8")
         survived += [] if caught else [mutant.name]

@@ -234,7 +234,7 @@ class Reference:
         return name, NEVER
 
     def _aioli(self, now: int, hurry: bool) -> tuple[int | None, int]:
-        lane = self.lanes[max(self.turn, 0)]
+        lane = self.lanes[self.turn] if self.turn >= 0 else Lane(None, self.quantum)  # nobody has had a turn
         left = lane.quantum - lane.used
         if lane.used and left > 0 and self.waiting(lane):
             name, head = self.lowest(lane)

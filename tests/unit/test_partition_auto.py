@@ -450,6 +450,14 @@ def test_even_is_passed_over_for_blocks() -> None:
         # domains 20 bytes short of a stripe
         (Point(Geometry(start_bytes=36_500_438, end_bytes=42_855_489, stripe_size_bytes=2**16, servers=97,
                         aggregators=97), "server", 2**16, "read"), "even"),
+        # equal parts are as fast as whole blocks
+        (Point(Geometry(end_bytes=45_219_840, stripe_size_bytes=2**16, servers=7, aggregators=23), "server", MIB,
+               "write"), "aligned"),
+        (Point(Geometry(end_bytes=10_276_044_800, stripe_size_bytes=MIB, servers=256, aggregators=98), "server",
+               16 * MIB, "read"), "aligned"),
+        # static_cyclic is 4 % faster than what the rules say with requests of one stripe
+        (Point(Geometry(start_bytes=14_368_622, end_bytes=15_744_878, stripe_size_bytes=2**16, servers=1,
+                        aggregators=6), "token", 2**18, "write"), "aligned"),
     ],
 )  # fmt: skip
 def test_points_that_were_hard(point: Point, method: str) -> None:

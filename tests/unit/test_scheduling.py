@@ -6,7 +6,7 @@ import itertools
 import pathlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.delegates.scheduling import NEVER, Batch, Queue, Request, policies
@@ -118,9 +118,26 @@ class Checked:
         assert self.queue.next(self.now) == ((), NEVER)
 
 
+USUAL = {"quantum": 4, "window": 10, "patience": 40, "batch_bytes": 1000, "batch_requests": 64, "first_server": 0,
+         "clock_offset": 0}  # fmt: skip
+
+
+def added(offset: int, flow: int = 0) -> tuple[str, Request]:
+    """Return the step that adds a write of 4 bytes."""
+    return "add", Request(file=0, offset=offset, length=4, write=True, flow=flow, weight=1, server=0)
+
+
+#: Four requests, one behind the other, that are overdue together: a batch of them is no longer than the quantum.
+OVERDUE = [*(added(4 * page) for page in range(4)), ("next", (100, False)), ("next", (100, False))]
+#: What was held for the request before it is older than one that was ready at once.
+HELD = [added(0), added(0), added(80), ("next", (1, True)), ("done", 0), ("next", (1, True)), ("next", (1, True))]
+
+
 @pytest.mark.parametrize("policy", NAMES)
 @settings(deadline=None, max_examples=150)
 @given(OPTIONS, st.lists(STEP, max_size=60))
+@example(USUAL, OVERDUE)
+@example(USUAL, HELD)
 def test_is_what_the_reference_is(policy: str, options: dict[str, int], steps: list[tuple[str, object]]) -> None:
     """Every request comes out once, in the order of the policy, after what it overlaps."""
     checked = Checked(policy, options)

@@ -74,6 +74,14 @@ typedef enum mpiox_delegate_order { /* the names are those of csrc/iod/schedule,
                                     MPIOX_ORDER_WFQ
 } mpiox_delegate_order;
 
+typedef enum mpiox_stats_level { /* true: full, or json where there is a file for it */
+                                 MPIOX_STATS_OFF = 0,
+                                 MPIOX_STATS_ON,
+                                 MPIOX_STATS_LINE,
+                                 MPIOX_STATS_FULL,
+                                 MPIOX_STATS_JSON
+} mpiox_stats_level;
+
 typedef enum mpiox_delegate_level { MPIOX_ACK_MEMORY = 0, MPIOX_ACK_REPLICA, MPIOX_ACK_DISK } mpiox_delegate_level;
 
 /* Values in force for one open file. Plain data. */
@@ -88,7 +96,7 @@ typedef struct mpiox_hints {
     int32_t ranks_per_node;         /* mpiox_ranks_per_node: pretend nodes of n ranks; 0 = the real ones */
     int32_t wait_limit;             /* mpiox_wait_limit: seconds of one wait in a collective; 0 = any time */
     bool coverage_map;              /* mpiox_coverage_map: always mark what is written instead of proving it (tests) */
-    int32_t stats;                  /* mpiox_stats: 0 off, 1 print at close (MPIOX_STATS sets the default) */
+    mpiox_stats_level stats;        /* mpiox_stats: what is told at close (MPIOX_STATS sets the default) */
     mpiox_backend storage;          /* mpiox_storage: how requests reach the file system */
     int32_t io_uring_depth;         /* mpiox_io_uring_depth: requests in flight at most, 1.. */
     bool direct_read, direct_write; /* ROMIO's names: whole blocks go past the page cache */

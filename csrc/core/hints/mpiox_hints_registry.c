@@ -33,6 +33,13 @@ static const choice exchange_words[] = {{"auto", MPIOX_EXCHANGE_AUTO},
                                         {NULL, 0}};
 static const choice storage_words[] = {
     {"auto", MPIOX_BACKEND_AUTO}, {"posix", MPIOX_BACKEND_POSIX}, {"io_uring", MPIOX_BACKEND_IO_URING}, {NULL, 0}};
+static const choice stats_words[] = {{"true", MPIOX_STATS_ON},     {"false", MPIOX_STATS_OFF},
+                                     {"line", MPIOX_STATS_LINE},   {"full", MPIOX_STATS_FULL},
+                                     {"json", MPIOX_STATS_JSON},   {"1", MPIOX_STATS_ON},
+                                     {"0", MPIOX_STATS_OFF},       {"yes", MPIOX_STATS_ON},
+                                     {"no", MPIOX_STATS_OFF},      {"on", MPIOX_STATS_ON},
+                                     {"off", MPIOX_STATS_OFF},     {"enable", MPIOX_STATS_ON},
+                                     {"disable", MPIOX_STATS_OFF}, {NULL, 0}};
 static const choice io_rank_words[] = {{"any", MPIOX_IO_ANY}, {"owner", MPIOX_IO_OWNER}, {NULL, 0}};
 static const choice coherence_words[] = {{"auto", MPIOX_COHERENCE_AUTO},
                                          {"refresh", MPIOX_COHERENCE_REFRESH},
@@ -130,7 +137,9 @@ static const mpiox_hint_spec specs[] = {
         "seconds that a rank waits in a collective without a sign of the others before it ends the job; 0: any time"),
     FLAG("mpiox_coverage_map", coverage_map, "false",
          "mark every byte that is written instead of proving that all are (for tests)"),
-    FLAG("mpiox_stats", stats, "false", "print the statistics of the file when it is closed"),
+    CHOICE("mpiox_stats", stats, stats_words, "true | false | line | full | json", "false",
+           "print the statistics of the file when it is closed: line: one line; full: the line and every number; json: "
+           "one JSON object; true: full, or json where MPIOX_STATS_FILE is set"),
     CHOICE(
         "mpiox_storage", storage, storage_words, "auto | posix | io_uring", "auto",
         "how requests reach the file system; auto: plain calls, and a ring for lists of reads that wait for a device"),

@@ -157,6 +157,12 @@ static void put_span(mpiox_text *out, const mpiox_stats_span *span)
     put_when(out, "write_end", span->last[1]);
 }
 
+static void put_slowest(mpiox_text *out, const mpiox_stats_slowest *slowest)
+{
+    mpiox_text_put(out, ", \"write_longest_s\": %.9g, \"read_longest_s\": %.9g", slowest->write_s, slowest->read_s);
+    mpiox_text_put(out, ", \"slowest_rank\": %d, \"slowest_s\": %.9g", slowest->rank, slowest->own_s);
+}
+
 int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes)
 {
     mpiox_text out = {text, text_bytes, 0};
@@ -178,6 +184,8 @@ int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *ab
 #define X(name, meaning) mpiox_text_put(&out, ", \"" #name "\": %.9g", stats->name);
     MPIOX_STATS_TIMES(X)
 #undef X
+    if (about->slowest != NULL)
+        put_slowest(&out, about->slowest);
     put_json_sizes(&out, "request_size_log2", stats->request_size_log2);
     mpiox_text_put(&out, ", \"partition\": ");
     mpiox_text_put_json(&out, stats->partition);
@@ -270,24 +278,30 @@ static void put_method(mpiox_text *out, const mpiox_stats *stats)
         put_line(out, "reason", stats->reason, "");
 }
 
+static void put_numbers(mpiox_text *out, const mpiox_stats *stats, const mpiox_stats_subject *about)
+{
+    mpiox_text_put(out, "mpiio_ext: statistics of %s, summed over %d rank%s\n",
+                   about->path != NULL ? about->path : "the run", about->ranks, about->ranks == 1 ? "" : "s");
+#define X(name, unit, over_ranks, meaning) put_counter(out, #name, stats->name, unit, meaning);
+    MPIOX_STATS_COUNTERS(X)
+#undef X
+#define X(name, meaning) put_time(out, #name, stats->name, about->ranks, meaning);
+    MPIOX_STATS_TIMES(X)
+#undef X
+    put_sizes(out, "request sizes", stats->request_size_log2);
+    put_method(out, stats);
+    put_line(out, "delegates", stats->delegation, "");
+    for (int i = 0; i < about->hint_count; i++)
+        mpiox_text_put(out, "  %-25s %s=%s (%s)\n", i == 0 ? "hints" : "", about->hints[i].name, about->hints[i].value,
+                       about->hints[i].source);
+}
+
 int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes)
 {
     mpiox_text out = {text, text_bytes, 0};
 
-    mpiox_text_put(&out, "mpiio_ext: statistics of %s, summed over %d rank%s\n",
-                   about->path != NULL ? about->path : "the run", about->ranks, about->ranks == 1 ? "" : "s");
-#define X(name, unit, over_ranks, meaning) put_counter(&out, #name, stats->name, unit, meaning);
-    MPIOX_STATS_COUNTERS(X)
-#undef X
-#define X(name, meaning) put_time(&out, #name, stats->name, about->ranks, meaning);
-    MPIOX_STATS_TIMES(X)
-#undef X
-    put_sizes(&out, "request sizes", stats->request_size_log2);
-    put_method(&out, stats);
-    put_line(&out, "delegates", stats->delegation, "");
-    for (int i = 0; i < about->hint_count; i++)
-        mpiox_text_put(&out, "  %-25s %s=%s (%s)\n", i == 0 ? "hints" : "", about->hints[i].name, about->hints[i].value,
-                       about->hints[i].source);
+    if (!about->repeats)
+        put_numbers(&out, stats, about);
     if (about->delegates != NULL)
         put_delegates(&out, about->delegates);
     return out.used;

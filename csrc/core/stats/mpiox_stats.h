@@ -78,7 +78,10 @@
     X(total_s, "inside collectives, start to end")                                                                     \
     X(independent_s, "inside accesses of one rank alone")                                                              \
     X(delegated_s, "of those, inside accesses through delegates")                                                      \
-    X(flush_barrier_s, "until what was written through delegates was in the file: sync, close, other ways of access")
+    X(flush_barrier_s, "until what was written through delegates was in the file: sync, close, other ways of access")  \
+    X(write_s, "inside calls that wrote, start to end")                                                                \
+    X(read_s, "inside calls that read, start to end")                                                                  \
+    X(sync_s, "until written bytes were in the file: sync, and close with delegates")
 
 #define MPIOX_STATS_SIZE_BUCKETS 48
 
@@ -144,6 +147,12 @@ typedef struct mpiox_stats_span { /* when a file was in use, over all ranks; sec
     double first[2], last[2]; /* reads, writes: begin of the first one, end of the last one */
 } mpiox_stats_span;
 
+typedef struct mpiox_stats_slowest { /* what sums over ranks hide */
+    double write_s, read_s;          /* the longest time of a rank: write_s + sync_s, and read_s */
+    int rank;                        /* that has the most time of its own (mpiox_stats_own_s) */
+    double own_s;
+} mpiox_stats_slowest;
+
 typedef struct mpiox_stats_subject { /* what the numbers are about */
     const char *path;                /* of the file; NULL: the run */
     int ranks;
@@ -152,11 +161,22 @@ typedef struct mpiox_stats_subject { /* what the numbers are about */
     const mpiox_stats_delegates *delegates; /* of the run; NULL: none */
     const mpiox_stats_identity *identity;   /* of the run; for JSON */
     const mpiox_stats_span *span;           /* of the file; for JSON */
+    const mpiox_stats_slowest *slowest;     /* NULL: not known */
+    int64_t files;                          /* of the run; 0: not known */
+    bool repeats; /* the numbers of the run are those of its only file, which have been told */
 } mpiox_stats_subject;
 
 /* One JSON object (no newline) into text; returns the length it needs, as snprintf. */
 int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes);
+/* One line for people: bytes, speed, time in I/O, the slowest rank. */
+int64_t mpiox_stats_line(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes);
 /* A table for people, several lines. */
 int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes);
+
+/* Of one rank or summed over ranks, in seconds. In I/O: inside calls that access the file or bring bytes to it.
+ * Waiting: of those, agreeing with the other ranks and waiting for them. Own: the rest. */
+double mpiox_stats_in_io_s(const mpiox_stats *stats);
+double mpiox_stats_waiting_s(const mpiox_stats *stats);
+double mpiox_stats_own_s(const mpiox_stats *stats);
 
 #endif

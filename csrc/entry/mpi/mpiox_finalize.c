@@ -24,6 +24,7 @@
 #include "mpiox_preload_check.h"
 #include "mpiox_nonblocking.h"
 #include "mpiox_launcher.h"
+#include "mpiox_witness.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define HIDDEN __attribute__((visibility("hidden")))
@@ -81,6 +82,7 @@ static void begun(int result)
     mpiox_finalize_prepare();
     if (result != MPI_SUCCESS)
         return;
+    mpiox_witness_tell(MPIOX_WITNESSED_INIT);
     mpiox_launcher_check();
     if (!mpiox_service_is_asked_for())
         return;

@@ -24,6 +24,7 @@
 #include "mpiox_route.h"
 #include "mpiox_stats.h"
 #include "mpiox_stats_identity.h"
+#include "mpiox_wait.h"
 #include "mpiox_worker.h"
 
 /* Where in the file a data access begins. */
@@ -39,6 +40,8 @@ typedef struct mpiox_split { /* the one split collective that may be under way *
     mpiox_positioning positioning;
     MPI_Status status;
 } mpiox_split;
+
+typedef enum mpiox_spent { MPIOX_SPENT_READ, MPIOX_SPENT_WRITE, MPIOX_SPENT_SYNC, MPIOX_SPENT } mpiox_spent;
 
 typedef struct mpiox_handle {
     struct mpiox_handle *next; /* in the table's bucket */
@@ -75,27 +78,44 @@ typedef struct mpiox_handle {
     mpiox_worker *collective_worker, *independent_worker;
     int64_t views_set;
     atomic_int_least64_t native_calls, nonblocking_calls;
-    double opened; /* this and the next four for the statistics alone: mpiox_stats_now() */
-    int64_t waits; /* mpiox_stats_waits() at the opening */
+    bool timed; /* statistics of the file or of the run are wanted; what follows is for them alone */
+    atomic_int_least64_t spent_ns[MPIOX_SPENT]; /* inside calls */
+    double opened;                              /* mpiox_stats_now() */
+    int64_t waits;                              /* mpiox_stats_waits() at the opening */
     /* First begin and last end of an access, of reads and of writes, in ns since 1970; 0: none. */
     atomic_int_least64_t first_ns[2], last_ns[2];
     atomic_bool end_unknown[2]; /* the MPI library carried one out: its end is not seen */
 } mpiox_handle;
 
-/* An access begins. NULL-safe; nothing without statistics. */
-static inline void mpiox_handle_note_begin(mpiox_handle *handle, bool write)
+/* When something begins that mpiox_handle_spent() ends. NULL-safe; nothing without statistics. */
+static inline double mpiox_handle_now(const mpiox_handle *handle)
+{
+    return handle && handle->timed ? mpiox_now() : 0.0;
+}
+
+static inline void mpiox_handle_spent(mpiox_handle *handle, mpiox_spent what, double begun)
+{
+    if (handle && handle->timed)
+        atomic_fetch_add_explicit(&handle->spent_ns[what], (int_least64_t)(1e9 * (mpiox_now() - begun)),
+                                  memory_order_relaxed);
+}
+
+/* An access begins; returns mpiox_handle_now(). */
+static inline double mpiox_handle_note_begin(mpiox_handle *handle, bool write)
 {
     int_least64_t none = 0;
 
-    if (handle && handle->hints.stats && atomic_load_explicit(&handle->first_ns[write], memory_order_relaxed) == 0)
+    if (handle && handle->timed && atomic_load_explicit(&handle->first_ns[write], memory_order_relaxed) == 0)
         atomic_compare_exchange_strong(&handle->first_ns[write], &none, mpiox_stats_now_ns());
+    return mpiox_handle_now(handle);
 }
 
 /* It has ended. */
-static inline void mpiox_handle_note_end(mpiox_handle *handle, bool write)
+static inline void mpiox_handle_note_end(mpiox_handle *handle, bool write, double begun)
 {
-    if (!handle || !handle->hints.stats)
+    if (!handle || !handle->timed)
         return;
+    mpiox_handle_spent(handle, write ? MPIOX_SPENT_WRITE : MPIOX_SPENT_READ, begun);
     const int_least64_t now = mpiox_stats_now_ns();
     int_least64_t last = atomic_load_explicit(&handle->last_ns[write], memory_order_relaxed);
 

@@ -113,14 +113,14 @@ static bool perform(mpiox_handle *handle, const mpiox_mpi_call *call, bool block
     const mpiox_route route = mpiox_handle_route(handle);
     mpiox_outcome outcome;
     int code = request->local_error.code;
-    mpiox_handle_note_begin(handle, call->write);
+    const double begun = mpiox_handle_note_begin(handle, call->write);
     if (call->collective)
         code = access_together(handle, call, request, &outcome);
     else if (code == MPIOX_OK)
         code = mpiox_route_access(&route, request, &outcome);
     else
         outcome = (mpiox_outcome){.bytes = 0, .error = request->local_error};
-    mpiox_handle_note_end(handle, call->write);
+    mpiox_handle_note_end(handle, call->write, begun);
     mpiox_mpi_prepare_finish(prepared);
     mpiox_mpi_prepare_release(prepared);
     if (code == MPIOX_OK) {

@@ -27,6 +27,7 @@
 #include "mpiox_preload_check.h"
 #include "mpiox_nonblocking.h"
 #include "mpiox_tools.h"
+#include "mpiox_witness.h"
 
 /* ---- hints ------------------------------------------------------------------------------------------------------- */
 
@@ -361,6 +362,7 @@ static int open_without_library(MPI_Comm comm, const char *filename, int amode, 
     if (handle == NULL)
         return result;
     mpiox_hints_resolve(handle->path, info, &handle->hints, NULL, NULL);
+    handle->timed = handle->hints.stats != MPIOX_STATS_OFF;
     handle->fh = *fh;
     handle->why_native = preload->without_library;
     handle->without_library = true;
@@ -387,6 +389,7 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     opening o;
     int inter = 0, result;
 
+    mpiox_witness_tell(MPIOX_WITNESSED_FILE);
     if (comm == MPI_COMM_NULL || filename == NULL || fh == NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
         inter)
         return PMPI_File_open(comm, filename, amode, info, fh);
@@ -412,6 +415,7 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     handle = new_file(comm, filename, amode);
     if (handle != NULL) {
         handle->hints = o.hints;
+        handle->timed = o.hints.stats != MPIOX_STATS_OFF || o.run_stats;
         handle->fh = *fh;
         handle->waits_hidden = o.waits_hidden;
     }
@@ -440,6 +444,7 @@ int mpiox_mpi_sync(MPI_File fh)
     int result;
 
     mpiox_nonblocking_drain(handle);
+    const double begun = mpiox_handle_now(handle);
     failed = mpiox_handle_is_managed(handle) && handle->forwarded != NULL &&
              mpiox_forwarded_flush_barrier(handle->forwarded, true, true, &error) != MPIOX_OK;
     if (handle != NULL && handle->forwarded != NULL)
@@ -447,6 +452,7 @@ int mpiox_mpi_sync(MPI_File fh)
     if (mpiox_handle_is_managed(handle) && mpiox_file_sync(handle->file, failed ? &late : &error) != MPIOX_OK)
         failed = true;
     result = PMPI_File_sync(fh);
+    mpiox_handle_spent(handle, MPIOX_SPENT_SYNC, begun);
     return failed ? mpiox_mpi_raise(handle, &error) : result; /* ours names the bytes, and is told only once */
 }
 
@@ -461,8 +467,11 @@ int mpiox_mpi_close(MPI_File *fh)
 
         mpiox_nonblocking_close(handle);
         mpiox_forwarded_unfollow(handle->forwarded);
+        const double begun = mpiox_handle_now(handle);
         if (mpiox_forwarded_close(handle->forwarded, &error) != MPIOX_OK)
             deferred = mpiox_mpi_error_code(handle->path, &error);
+        if (handle->forwarded != NULL)
+            mpiox_handle_spent(handle, MPIOX_SPENT_SYNC, begun);
         mpiox_mpi_report_close(handle);
         mpiox_forwarded_free(handle->forwarded);
         mpiox_collective_free(handle->collective);

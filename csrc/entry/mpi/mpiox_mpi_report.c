@@ -4,9 +4,10 @@
  * A file whose hints ask for it is summed over its ranks (PMPI_Reduce on a duplicate of its communicator) and printed
  * by its rank 0. The run's totals are summed over MPI_COMM_WORLD if all its ranks have opened a file together: then it
  * is known that all have the library, and rank 0 of that file has told the others whether MPIOX_STATS is set, which may
- * differ between ranks. Otherwise each process sums up the files that it has reported on. Text goes to stderr, or, with
- * MPIOX_STATS_FILE, one JSON line per file and one for the run are appended to that file in one write each. A file's
- * report says which hints were in force and who had set them. The run's report says what the delegates have counted.
+ * differ between ranks. Otherwise each process sums up the files that it has reported on. Text goes to stderr: a line,
+ * or the line and a table, by the level of the hint. With MPIOX_STATS_FILE, one JSON line per file and one for the run
+ * are appended to that file in one write each. A file's report says which hints were in force and who had set them. The
+ * run's report says what the delegates have counted; a run of one file does not repeat the file's text.
  */
 #include "mpiox_mpi_report.h"
 
@@ -19,8 +20,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpiox_preload_check.h"
 #include "mpiox_service_totals.h"
 #include "mpiox_stats_paying.h"
+#include "mpiox_witness.h"
 
 enum { HINTS_MAX = sizeof(((mpiox_hints *)0)->source), VALUE_BYTES = 256 };
 
@@ -35,7 +38,8 @@ static mpiox_stats run;      /* files closed so far, this process */
 static mpiox_stats reported; /* all ranks of the files on which this process has reported */
 static int reported_ranks;   /* most ranks of any of them; 0: there is none */
 static bool agreed, wanted;
-static bool any_closed; /* files, by this process */
+static int64_t closed_files, reported_files; /* by this process; on how many of them it has reported */
+static int64_t untold_files;                 /* closed ones on which nobody has reported */
 
 static void say_delegation(const mpiox_handle *handle, mpiox_stats *out)
 {
@@ -56,6 +60,9 @@ void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out)
     out->native_calls += atomic_load_explicit(&handle->native_calls, memory_order_relaxed);
     out->nonblocking_calls = atomic_load_explicit(&handle->nonblocking_calls, memory_order_relaxed);
     out->views_set = handle->views_set;
+    out->write_s = 1e-9 * (double)atomic_load_explicit(&handle->spent_ns[MPIOX_SPENT_WRITE], memory_order_relaxed);
+    out->read_s = 1e-9 * (double)atomic_load_explicit(&handle->spent_ns[MPIOX_SPENT_READ], memory_order_relaxed);
+    out->sync_s = 1e-9 * (double)atomic_load_explicit(&handle->spent_ns[MPIOX_SPENT_SYNC], memory_order_relaxed);
     if (handle->file == NULL && out->reason[0] == '\0')
         snprintf(out->reason, sizeof out->reason, "%s",
                  !handle->hints.enabled       ? "mpiox_enable=false"
@@ -79,37 +86,72 @@ void mpiox_mpi_run_stats(mpiox_stats *out)
     mpiox_handle_each(add_open_file, out);
 }
 
-/* Sums and maxima over ranks. The struct is a block of int64_t counters, a block of times and a histogram: four
- * reductions, the maxima being taken from a second one over the counters. */
-static int sum_over_ranks(mpiox_stats *stats, int rank, MPI_Comm comm)
+/* ---- over ranks -------------------------------------------------------------------------------------------------- */
+
+enum { RANK_BITS = 22 }; /* of a number that orders ranks by their time, in us, and names the first one */
+
+static int world_rank(const mpiox_handle *handle)
+{
+    int rank = handle != NULL ? handle->rank : 0;
+
+    if (mpiox_preload_check_world())
+        PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+static void pack_slowest(const mpiox_stats *stats, int rank, int64_t values[3])
+{
+    const int64_t us = (int64_t)(1e6 * mpiox_stats_own_s(stats));
+
+    values[0] = (int64_t)(1e9 * (stats->write_s + (stats->write_s > 0.0 ? stats->sync_s : 0.0)));
+    values[1] = (int64_t)(1e9 * stats->read_s);
+    values[2] = us << RANK_BITS | ((1 << RANK_BITS) - 1 - rank);
+}
+
+static void unpack_slowest(const int64_t values[3], mpiox_stats_slowest *out)
+{
+    out->write_s = 1e-9 * (double)values[0];
+    out->read_s = 1e-9 * (double)values[1];
+    out->rank = (1 << RANK_BITS) - 1 - (int)(values[2] & ((1 << RANK_BITS) - 1));
+    out->own_s = 1e-6 * (double)(values[2] >> RANK_BITS);
+}
+
+/* Sums and maxima over ranks, of `files` too. The struct is a block of int64_t counters, a block of times and a
+ * histogram: four reductions, the maxima being taken from a second one over the counters. `rank`: in comm. */
+static int sum_over_ranks(mpiox_stats *stats, const mpiox_handle *handle, int rank, MPI_Comm comm, int64_t files[2],
+                          mpiox_stats_slowest *slowest)
 {
     enum { COUNTERS = offsetof(mpiox_stats, plan_s) / sizeof(int64_t) };
     static const size_t times = offsetof(mpiox_stats, plan_s), sizes = offsetof(mpiox_stats, request_size_log2);
-    int64_t maxima[COUNTERS];
+    int64_t maxima[COUNTERS + 3], sums[COUNTERS + 2];
     struct {
         void *values;
         int count;
         MPI_Datatype type;
         MPI_Op operation;
     } parts[] = {
-        {maxima, COUNTERS, MPI_INT64_T, MPI_MAX},
-        {stats, COUNTERS, MPI_INT64_T, MPI_SUM},
+        {maxima, COUNTERS + 3, MPI_INT64_T, MPI_MAX},
+        {sums, COUNTERS + 2, MPI_INT64_T, MPI_SUM},
         {(char *)stats + times, (int)((sizes - times) / sizeof(double)), MPI_DOUBLE, MPI_SUM},
         {stats->request_size_log2, MPIOX_STATS_SIZE_BUCKETS, MPI_INT64_T, MPI_SUM},
     };
     int code = MPI_SUCCESS;
 
-    memcpy(maxima, stats, sizeof maxima);
+    memcpy(maxima, stats, COUNTERS * sizeof *maxima);
+    memcpy(sums, stats, COUNTERS * sizeof *sums);
+    memcpy(sums + COUNTERS, files, 2 * sizeof *sums);
+    pack_slowest(stats, world_rank(handle), maxima + COUNTERS);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         int result = PMPI_Reduce(rank == 0 ? MPI_IN_PLACE : parts[i].values, parts[i].values, parts[i].count,
                                  parts[i].type, parts[i].operation, 0, comm);
 
         code = code == MPI_SUCCESS ? result : code;
     }
-    for (int i = 0; i < COUNTERS; i++) {
-        if (mpiox_stats_is_max(i))
-            memcpy((int64_t *)(void *)stats + i, &maxima[i], sizeof maxima[i]);
-    }
+    for (int i = 0; i < COUNTERS; i++)
+        sums[i] = mpiox_stats_is_max(i) ? maxima[i] : sums[i];
+    memcpy(stats, sums, COUNTERS * sizeof *sums);
+    memcpy(files, sums + COUNTERS, 2 * sizeof *sums);
+    unpack_slowest(maxima + COUNTERS, slowest);
     return code;
 }
 
@@ -176,6 +218,10 @@ static int say_paying(const mpiox_handle *handle, mpiox_stats *stats)
     return code != MPI_SUCCESS ? code : other;
 }
 
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+typedef int64_t form(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes);
+
 static void append_line(const char *file, const char *text, size_t bytes)
 {
     int fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -200,30 +246,27 @@ static void collect_hints(const mpiox_hints *hints, hint_texts *out)
     }
 }
 
-/* As one line of JSON in a file, or with file NULL as a table on standard error. */
-static void print_to(const char *file, const mpiox_stats *stats, mpiox_stats_subject *about)
+/* Texts one behind the other, in one write; file NULL: on standard error. */
+static void put(const mpiox_stats *stats, const mpiox_stats_subject *about, form *const *forms, int count,
+                const char *end, const char *file)
 {
-    mpiox_stats_identity identity;
+    int64_t needed = 0, used = 0;
+    char *text;
 
-    about->identity = NULL;
-    if (file != NULL) {
-        mpiox_stats_identity_get(&identity);
-        about->identity = &identity;
-    }
-
-    int64_t needed = file != NULL ? mpiox_stats_json(stats, about, NULL, 0) : mpiox_stats_table(stats, about, NULL, 0);
-    char *text = malloc((size_t)needed + 2);
-
-    if (text == NULL)
+    for (int i = 0; i < count; i++)
+        needed += forms[i](stats, about, NULL, 0);
+    text = malloc((size_t)needed + 2);
+    if (text == NULL || needed == 0) {
+        free(text);
         return;
-    if (file != NULL) {
-        mpiox_stats_json(stats, about, text, needed + 1);
-        text[needed] = '\n';
-        append_line(file, text, (size_t)needed + 1);
-    } else {
-        mpiox_stats_table(stats, about, text, needed + 1);
-        fputs(text, stderr);
     }
+    for (int i = 0; i < count; i++)
+        used += forms[i](stats, about, text + used, needed + 1 - used);
+    strcpy(text + used, end);
+    if (file != NULL)
+        append_line(file, text, strlen(text));
+    else
+        fputs(text, stderr);
     free(text);
 }
 
@@ -235,14 +278,27 @@ static const char *environment(const char *name)
 }
 
 /* The page of a run has the statistics in a file of its own, and the user, who may want none, where he wants them. */
-static void print(const mpiox_stats *stats, mpiox_stats_subject *about)
+static void print(const mpiox_stats *stats, mpiox_stats_subject *about, mpiox_stats_level level)
 {
+    static form *const json[] = {mpiox_stats_json}, *const texts[] = {mpiox_stats_line, mpiox_stats_table};
     const char *file = environment("MPIOX_STATS_FILE"), *page = environment("MPIOX_REPORT_STATS");
+    const bool full = level == MPIOX_STATS_FULL || level == MPIOX_STATS_ON;
+    mpiox_stats_identity identity;
 
+    mpiox_stats_identity_get(&identity);
+    about->identity = &identity;
     if (page != NULL)
-        print_to(page, stats, about);
-    if (page == NULL || file != NULL || environment("MPIOX_STATS") != NULL)
-        print_to(file, stats, about);
+        put(stats, about, json, 1, "\n", page);
+    if (page != NULL && file == NULL && environment("MPIOX_STATS") == NULL)
+        return;
+    if (file != NULL || level == MPIOX_STATS_JSON)
+        put(stats, about, json, 1, "\n", file);
+    if (level == MPIOX_STATS_JSON || (file != NULL && level == MPIOX_STATS_ON))
+        return;
+    if (!about->repeats)
+        put(stats, about, texts, full ? 2 : 1, "", NULL);
+    else if (full)
+        put(stats, about, texts + 1, 1, "", NULL); /* what the delegates counted */
 }
 
 static void add_reported(const mpiox_stats *stats, int ranks)
@@ -250,6 +306,7 @@ static void add_reported(const mpiox_stats *stats, int ranks)
     pthread_mutex_lock(&lock);
     mpiox_stats_add(&reported, stats);
     reported_ranks = ranks > reported_ranks ? ranks : reported_ranks;
+    reported_files++;
     pthread_mutex_unlock(&lock);
 }
 
@@ -258,16 +315,23 @@ void mpiox_mpi_report_close(mpiox_handle *handle)
     mpiox_stats stats;
     hint_texts texts;
     mpiox_stats_span span;
-    mpiox_stats_subject subject = {.path = handle->path, .hints = texts.hints, .span = &span};
+    mpiox_stats_slowest slowest;
+    mpiox_stats_subject subject = {.path = handle->path, .hints = texts.hints, .span = &span, .slowest = &slowest};
+    const bool told = handle->comm != MPI_COMM_NULL || handle->reports_alone;
+    int64_t files[2] = {0, 0}, alone[3];
 
     mpiox_mpi_stats(handle, &stats);
     pthread_mutex_lock(&lock);
     mpiox_stats_add(&run, &stats);
-    any_closed = true;
+    closed_files++;
+    untold_files += !told;
     pthread_mutex_unlock(&lock);
-    if (handle->comm == MPI_COMM_NULL && !handle->reports_alone)
+    if (!told)
         return;
-    if (!handle->reports_alone && sum_over_ranks(&stats, handle->rank, handle->comm) != MPI_SUCCESS)
+    pack_slowest(&stats, world_rank(handle), alone);
+    unpack_slowest(alone, &slowest);
+    if (!handle->reports_alone &&
+        sum_over_ranks(&stats, handle, handle->rank, handle->comm, files, &slowest) != MPI_SUCCESS)
         return;
     if (!handle->reports_alone && handle->file != NULL && say_paying(handle, &stats) != MPI_SUCCESS)
         return;
@@ -278,21 +342,26 @@ void mpiox_mpi_report_close(mpiox_handle *handle)
         texts.count = 0; /* no hint of ours is in force */
     subject.ranks = handle->reports_alone ? 1 : handle->ranks;
     subject.hint_count = texts.count;
-    print(&stats, &subject);
+    print(&stats, &subject, handle->hints.stats);
     if (handle->forwarded == NULL && handle->why_no_delegates == NULL)
         stats.delegation[0] = '\0'; /* an estimate for this file is none for the run */
     add_reported(&stats, subject.ranks);
 }
 
-bool mpiox_mpi_run_wanted(void)
+static mpiox_stats_level run_level(void)
 {
     mpiox_hints hints;
 
     if (environment("MPIOX_STATS") == NULL && environment("MPIOX_STATS_FILE") == NULL &&
         environment("MPIOX_REPORT_STATS") == NULL)
-        return false;
+        return MPIOX_STATS_OFF;
     mpiox_hints_resolve("", MPI_INFO_NULL, &hints, NULL, NULL);
     return hints.stats;
+}
+
+bool mpiox_mpi_run_wanted(void)
+{
+    return run_level() != MPIOX_STATS_OFF;
 }
 
 void mpiox_mpi_run_agreed(bool is_wanted)
@@ -346,24 +415,48 @@ static bool sum_own_delegates(mpiox_stats_delegates *out)
     return rows != NULL;
 }
 
-/* A program without files says so, once: the library was there. */
+static void count_open(mpiox_handle *handle, void *context)
+{
+    (void)handle;
+    ++*(int64_t *)context;
+}
+
+/* Of this process: files on which it has reported, and those on which nobody has or will. */
+static void count_files(int64_t files[2])
+{
+    files[0] = reported_files;
+    files[1] = untold_files;
+    mpiox_handle_each(count_open, &files[1]);
+}
+
+/* A program without files says so, once: the library was there. `mpiio-ext run` says it by itself. */
 static void report_alone(int rank)
 {
-    const bool without_files = !any_closed && rank == 0;
+    const bool without_files = closed_files == 0 && rank == 0;
+    const mpiox_stats_level level = run_level();
     mpiox_stats_delegates delegates;
-    mpiox_stats_subject subject = {.ranks = without_files ? 1 : reported_ranks};
+    mpiox_stats_subject subject = {.ranks = without_files ? 1 : reported_ranks, .files = reported_files};
+    int64_t files[2];
 
-    if ((reported_ranks == 0 && !without_files) || !mpiox_mpi_run_wanted())
+    if ((reported_ranks == 0 && !without_files) || level == MPIOX_STATS_OFF)
         return;
+    count_files(files);
+    subject.repeats = without_files || (files[0] == 1 && files[1] == 0);
     subject.delegates = sum_own_delegates(&delegates) ? &delegates : NULL;
-    print(&reported, &subject);
+    print(&reported, &subject, level);
+    if (without_files && level != MPIOX_STATS_JSON && !mpiox_witness_is_there() &&
+        environment("MPIOX_REPORT_STATS") == NULL)
+        fputs("mpiio_ext: rank 0 opened no file through this library; why: mpiio-ext doctor -- PROGRAM\n", stderr);
 }
 
 void mpiox_mpi_run_finalize(void)
 {
+    const mpiox_stats_level level = run_level();
     mpiox_stats_delegates delegates;
-    mpiox_stats_subject subject = {.ranks = 1};
+    mpiox_stats_slowest slowest;
+    mpiox_stats_subject subject = {.ranks = 1, .slowest = &slowest};
     mpiox_stats stats;
+    int64_t files[2];
     int rank = 0;
 
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -374,6 +467,10 @@ void mpiox_mpi_run_finalize(void)
     }
     mpiox_mpi_run_stats(&stats);
     subject.delegates = sum_delegates(rank, &delegates) ? &delegates : NULL;
-    if (sum_over_ranks(&stats, rank, MPI_COMM_WORLD) == MPI_SUCCESS && rank == 0)
-        print(&stats, &subject);
+    count_files(files);
+    if (sum_over_ranks(&stats, NULL, rank, MPI_COMM_WORLD, files, &slowest) != MPI_SUCCESS || rank != 0)
+        return;
+    subject.files = files[0];
+    subject.repeats = files[0] == 1 && files[1] == 0;
+    print(&stats, &subject, level != MPIOX_STATS_OFF ? level : MPIOX_STATS_ON);
 }

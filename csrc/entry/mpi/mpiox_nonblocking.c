@@ -200,12 +200,12 @@ static int cancel(void *extra, int complete)
 static void run(operation *o)
 {
     const mpiox_request *request = &o->prepared.request;
-    mpiox_handle_note_begin(o->owner, request->write);
+    const double begun = mpiox_handle_note_begin(o->owner, request->write);
     if (o->is_collective)
         mpiox_route_collective(&o->route, request, true, &o->outcome);
     else
         mpiox_route_access(&o->route, request, &o->outcome);
-    mpiox_handle_note_end(o->owner, request->write);
+    mpiox_handle_note_end(o->owner, request->write, begun);
     if (o->outcome.error.code == MPIOX_OK && request->local_error.code != MPIOX_OK)
         o->outcome.error = request->local_error;
 }

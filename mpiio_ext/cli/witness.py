@@ -1,0 +1,159 @@
+"""A run with statistics of which none come: one line says so, and names ``mpiio-ext doctor``.
+
+Problem. A static program, one of another MPI and one without MPI never load the library, which then says nothing; with
+a serial HDF5 it is loaded and has nothing to say. `run` has become the program and is gone.
+
+Algorithm. One process of the job, which is rank 0's or the one that starts the launcher, leaves a witness behind: a
+process in a session of its own, child of no process of the job. It holds two of Linux's abstract sockets, whose name
+the library gets in MPIOX_STATS_WITNESS and to which it sends a byte at MPI_Init and at the first opening of a file. It
+waits for the end of the process that has left it, which the program takes over by its ID, and looks for the bytes.
+
+Guarantees. The program has the process ID, the parent, the signals and the exit status that it would have without.
+Nothing is written to a file system. The line is true: bytes come from the processes of this node alone, so that the
+line says where a job has other nodes, and nothing is said where the launcher may start all ranks elsewhere. Without
+statistics, or where Linux is too old (pidfd_open), there is no witness.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import os
+import secrets
+import select
+import shlex
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from mpiio_ext._load import family
+from mpiio_ext.launchers import RANK_VARIABLES, job_name, launched_rank, launcher_family
+
+VARIABLE = "MPIOX_STATS_WITNESS"
+#: Number of all ranks, and of those of this node.
+_SIZES = (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"), ("PMI_SIZE", "MPI_LOCALNRANKS"))
+_NODES = ("SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES", "SLURM_NNODES")
+#: What makes launchers start ranks on other nodes, in their options or around them.
+_HOSTS = frozenset({"-H", "-host", "--host", "-hosts", "--hosts", "-hostfile", "--hostfile", "-machinefile",
+                    "--machinefile", "-f", "--prefix", "--app", "--configfile"})  # fmt: skip
+_ALLOCATIONS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE", "HYDRA_HOST_FILE",
+                "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile")  # fmt: skip
+_WORDS = 100
+
+
+def _wanted(environment: Mapping[str, str]) -> bool:
+    level = environment.get("MPIOX_STATS", "").lower()
+    if level in ("0", "false", "no", "off", "disable"):
+        return False
+    return bool(level or environment.get("MPIOX_STATS_FILE"))
+
+
+def _place(command: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """Return of which processes the witness will know, as words of the line; None: too little to say anything."""
+    if not any(name in environment for name in RANK_VARIABLES):
+        kind = launcher_family(command[0], family())
+        named = not _HOSTS.isdisjoint(word.partition("=")[0] for word in command)
+        elsewhere = kind == "slurm" or named or any(name in environment for name in _ALLOCATIONS)
+        return None if kind is not None and elsewhere else ""
+    sizes = [(environment.get(whole), environment.get(here)) for whole, here in _SIZES if whole in environment]
+    if any(whole == here for whole, here in sizes) or next(filter(None, map(environment.get, _NODES)), "") == "1":
+        return ""
+    return f" on {os.uname().nodename}"
+
+
+def _name(environment: Mapping[str, str]) -> str:
+    """Return what all ranks of this node call their witness: of the job, or of the process that has started them."""
+    if not any(name in environment for name in RANK_VARIABLES):
+        return f"mpiio_ext.{secrets.token_hex(8)}"
+    job = f"{os.getuid()} {job_name(environment) or os.getppid()}"
+    return f"mpiio_ext.{hashlib.sha256(job.encode()).hexdigest()[:16]}"
+
+
+def watch(command: Sequence[str], settings: Mapping[str, str]) -> dict[str, str]:
+    """Leave a witness behind, if one is needed; return the variable by which the library finds it."""
+    environment = {**os.environ, **settings}
+    if not _wanted(environment) or VARIABLE in environment or not hasattr(os, "pidfd_open"):
+        return {}
+    place = _place(command, environment)
+    if place is None:
+        return {}
+    name = _name(environment)
+    if launched_rank(environment) == 0:
+        try:
+            told = {what: _socket(f"{name}.{what}") for what in ("init", "file")}
+            program = os.pidfd_open(os.getpid())
+        except OSError:
+            return {}
+        _leave(told, program, place, command)
+    return {VARIABLE: name}
+
+
+def _socket(name: str) -> socket.socket:
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    found.bind(f"\0{name}")
+    found.setblocking(False)
+    return found
+
+
+def _leave(told: Mapping[str, socket.socket], program: int, place: str, command: Sequence[str]) -> None:
+    """Fork the witness twice, so that the program has no child that it does not know of."""
+    theirs, ours = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(ours)
+        os.setsid()
+        if os.fork() == 0:
+            _watch(told, program, theirs, place, command)
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(theirs)
+    atexit.register(os.write, ours, b"no")  # the program was not started; neither exec nor _exit come by here
+    os.close(program)
+    for one in told.values():
+        one.close()
+
+
+def _watch(
+    told: Mapping[str, socket.socket], program: int, started: int, place: str, command: Sequence[str]
+) -> NoReturn:
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, signal.SIG_IGN)
+        _let_go({2, program, started, *(one.fileno() for one in told.values())})
+        select.select([program], [], [])
+        if not os.read(started, 1) and not _has(told["file"]):
+            click.echo(_line(init=_has(told["init"]), place=place, command=command), err=True)
+    finally:
+        os._exit(0)
+
+
+def _let_go(kept: set[int]) -> None:
+    """Close what the launcher and the program may wait for the end of."""
+    for entry in list(Path("/proc/self/fd").iterdir()):
+        if int(entry.name) not in kept:
+            with contextlib.suppress(OSError):
+                os.close(int(entry.name))
+    os.chdir("/")
+
+
+def _has(told: socket.socket) -> bool:
+    try:
+        told.recv(1)
+    except OSError:
+        return False
+    return True
+
+
+def _line(*, init: bool, place: str, command: Sequence[str]) -> str:
+    words = shlex.join(command)
+    program = words if len(words) <= _WORDS else shlex.join(command[:1])
+    if init:
+        said = "no MPI_File_open reached the library: serial HDF5 or netCDF, or plain reads and writes?"
+    else:
+        said = "no MPI call reached the library: a static program, another MPI library, or no MPI at all?"
+    return f"mpiio-ext: no statistics{place}: {said} mpiio-ext doctor -- {program} tells"

@@ -1,0 +1,123 @@
+"""A run with statistics of which no call reached the library: one line for the job, and the program as without it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from support import cbuild
+from support.launch import PATIENCE, PROGRAMS, base_environment, launcher, preload_environment
+
+pytestmark = pytest.mark.mpi
+
+RUN = [sys.executable, "-m", "mpiio_ext", "run"]
+NOTHING = [sys.executable, "-c", "pass"]
+NO_FILE = [sys.executable, "-c", "from mpi4py import MPI"]
+FILES = [sys.executable, str(PROGRAMS / "two_files.py")]
+NO_MPI = "mpiio-ext: no statistics: no MPI call reached the library: "
+NO_OPEN = "mpiio-ext: no statistics: no MPI_File_open reached the library: "
+
+
+def done(command: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run until standard error has no writer any more: the witness outlives the program by a moment."""
+    return subprocess.run(command, env=base_environment() | variables, capture_output=True, text=True, check=False,
+                          timeout=60 * PATIENCE)  # fmt: skip
+
+
+def lines(result: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line for line in result.stderr.splitlines() if line.startswith(("mpiio-ext: ", "mpiio_ext: "))]
+
+
+def commands(program: Sequence[str], option: str = "--stats") -> dict[str, list[str]]:
+    mpiexec = [str(launcher()), "-n", "2"]
+    return {"outside": [*RUN, option, "--", *mpiexec, *program], "inside": [*mpiexec, *RUN, option, "--", *program],
+            "alone": [*RUN, option, "--", *program]}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def static() -> str:
+    """A program without any library."""
+    source = pathlib.Path(cbuild.scratch()) / "static.c"
+    source.write_text('#include <stdio.h>\nint main(void) { puts("ran"); return 0; }\n', encoding="utf-8")
+    return str(cbuild.compile_c([cbuild.compiler(), "-static", str(source)], "static"))
+
+
+@pytest.mark.parametrize("form", ["outside", "inside", "alone"])
+def test_a_static_program(static: str, form: str) -> None:
+    result = done(commands([static])[form])
+    assert result.returncode == 0 and result.stdout.count("ran") == (1 if form == "alone" else 2)
+    (line,) = lines(result)
+    words = [*commands([static])[form][6:-1], static] if form == "outside" else [static]
+    assert line.startswith(NO_MPI + "a static program, ")
+    assert line.endswith(f" mpiio-ext doctor -- {' '.join(words)} tells")
+
+
+@pytest.mark.parametrize("form", ["outside", "inside", "alone"])
+def test_a_program_that_opens_no_file(form: str) -> None:
+    (line,) = lines(done(commands(NO_FILE, "--stats=line")[form]))
+    assert line.startswith(NO_OPEN + "serial HDF5 ")
+
+
+@pytest.mark.parametrize("form", ["outside", "inside"])
+def test_a_program_with_files_is_not_told_so(tmp_path: pathlib.Path, form: str) -> None:
+    told = lines(done(commands([*FILES, str(tmp_path / "data"), "4096"], "--stats=line")[form]))
+    assert len(told) == 4 and all(line.startswith("mpiio_ext: ") for line in told), told
+
+
+def test_one_rank_that_opens_a_file_is_enough(tmp_path: pathlib.Path) -> None:
+    """It is not the one with the witness."""
+    code = ("import sys; from mpi4py import MPI; amode = MPI.MODE_CREATE | MPI.MODE_WRONLY; "
+            "MPI.COMM_WORLD.rank and MPI.File.Open(MPI.COMM_SELF, sys.argv[1], amode).Close()")  # fmt: skip
+    told = lines(done(commands([sys.executable, "-c", code, str(tmp_path / "data")], "--stats=line")["inside"]))
+    assert told == [f"mpiio_ext: {tmp_path}/data: 1 rank moved no data"]
+
+
+def test_nobody_who_did_not_ask_is_told() -> None:
+    assert lines(done([*RUN, "--", *NOTHING])) == []
+    assert lines(done([*RUN, "--", *NOTHING], MPIOX_STATS="0")) == []
+    assert len(lines(done([*RUN, "--", *NOTHING], MPIOX_STATS="line"))) == 1
+    assert len(lines(done([*RUN, "--", *NOTHING], MPIOX_STATS_FILE=os.devnull))) == 1
+
+
+def test_once_where_both_ask() -> None:
+    inner = commands(NOTHING)["inside"]
+    assert len(lines(done([*RUN, "--stats", "--", *inner]))) == 1
+
+
+def test_ranks_on_other_nodes() -> None:
+    """Within a launcher the line says which node it is about; outside there is none."""
+    inside = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+    (line,) = lines(done([*RUN, "--stats", "--", *NOTHING], **inside))
+    assert line.startswith(f"mpiio-ext: no statistics on {os.uname().nodename}: no MPI call ")
+    assert lines(done([*RUN, "--stats", "--", *NOTHING], **inside | {"OMPI_COMM_WORLD_RANK": "1"})) == []
+    assert lines(done(commands(NOTHING)["outside"], SLURM_JOB_ID="4711", SLURM_JOB_NUM_NODES="2")) == []
+
+
+def test_the_program_is_the_process_that_was_started() -> None:
+    """Same process ID, no child, the exit status, and the signal that ends it."""
+    code = "import os; print(os.getpid())\ntry: os.wait()\nexcept ChildProcessError: raise SystemExit(7)"
+    command = [*RUN, "--stats", "--", sys.executable, "-c", code]
+    pipe = subprocess.PIPE
+    started = subprocess.Popen(command, env=base_environment(), stdout=pipe, stderr=pipe, text=True)
+    out, err = started.communicate(timeout=60 * PATIENCE)
+    assert (out, started.returncode, err.count(NO_MPI)) == (f"{started.pid}\n", 7, 1)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        killed = done([*RUN, "--stats", "--", sys.executable, "-c", f"import os; os.kill(os.getpid(), {int(number)})"])
+        assert (killed.returncode, len(lines(killed))) == (-number, 1)
+
+
+def test_what_was_not_started_has_no_calls_to_miss(tmp_path: pathlib.Path) -> None:
+    result = done([*RUN, "--stats", "--", str(tmp_path / "nothing")])
+    assert result.returncode == 127
+    assert [line for line in lines(result) if "cannot execute" not in line] == []
+
+
+def test_the_library_says_it_where_there_is_no_run() -> None:
+    said = lines(done(NO_FILE, MPIOX_STATS="1", **preload_environment()))
+    assert said == ["mpiio_ext: rank 0 opened no file through this library; why: mpiio-ext doctor -- PROGRAM"]
