@@ -11,8 +11,9 @@ A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.resul
   ``lines`` of ``group``, ``values`` (0 to 1, None where not known) and ``words`` (what each value is, to point at);
   ``groups`` in order of their colours.
 - ``files``: ``bars`` of ``row``, ``start``, ``end``, ``critical``, ``label``; ``quantity``.
-- ``steps``: ``x``, and ``series`` of ``name`` and ``y``, level over ``step`` from each x on; ``spans`` to shade.
-- ``files``, ``steps`` and ``ranks`` with ``narrow`` are as wide as a phone.
+        own = look(one.get("look", number))
+        marks.append(Line(x=x, y=y, name=one["name"], look=Look(own.colour, own.dash)))
+    panel = Panel(marks=marks, x=_axis(data, "x", grid=True, most=4 if narrow else 0),
 - ``ranks``: ``levels`` of ``reads``, ``writes`` and ``metadata``, rows of bands of 0 to 4; ``edges`` of the bands, and
   ``run_time`` (:mod:`mpiio_ext.analytics.report.timeline`).
 
@@ -212,7 +213,8 @@ def _steps(data: Mapping[str, Any]) -> dict[str, Any]:
     marks: list[Mark] = [Spans(spans=data.get("spans", ()))]
     for number, one in enumerate(data["series"]):
         x, y = corners(edges, one["y"])
-        marks.append(Line(x=x, y=y, name=one["name"], look=Look(look(number).colour, look(number).dash)))
+        own = look(one.get("look", number))
+        marks.append(Line(x=x, y=y, name=one["name"], look=Look(own.colour, own.dash)))
     panel = Panel(marks=marks, x=_axis(data, "x", grid=True, most=4 if narrow else 0),
                   y=_axis(data, "y", grid=True, low=0, form=_form(data.get("quantity", ""))))
     above = _ABOVE + (12 * (len(data["series"]) - 1) if narrow else 0)

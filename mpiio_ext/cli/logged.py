@@ -47,6 +47,8 @@ from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank,
 #: So long a trace on another host may still be without its end, once those on this host have theirs; and so long the
 #: companion of rank 0 waits for the other ranks: one that has left without MPI_Finalize must not keep them.
 _OTHERS_S = 10.0
+#: A log has all files, however many there are.
+_WITHOUT_BOUND = {"MPIOX_RECORDING_BYTES": str(1 << 28), "MPIOX_RECORDING_NODE_BYTES": "0"}
 #: Between two looks at the traces.
 _LOOK_S = 0.05
 #: Leftovers of a killed run that are older go; those that are younger may be of another rank of this one.
@@ -157,11 +159,15 @@ class Recording:
         return any(result.keeps for result in self.results)
 
     def settings(self) -> dict[str, str]:
-        """Return the variables by which the tracer and the library know where to record."""
+        """Return the variables by which the tracer and the library know where to record, and how much."""
+        logs = [result for result in self.results if isinstance(result, DarshanLog)]
+        common = {"MPIOX_TRACE_DIR": str(self.folder)}
+        if not any(log.dxt for log in logs):
+            common |= {"MPIOX_TRACE_MODE": "recording", **(_WITHOUT_BOUND if logs else {})}
         if not self._for_a_page:
-            return {"MPIOX_TRACE_DIR": str(self.folder)}
+            return common
         skip = os.environ.get("MPIOX_TRACE_SKIP", "")
-        return {"MPIOX_TRACE_DIR": str(self.folder), "MPIOX_REPORT_STATS": str(self.folder / STATISTICS),
+        return {**common, "MPIOX_REPORT_STATS": str(self.folder / STATISTICS),
                 "MPIOX_TRACE_SKIP": "\n".join([*([skip] if skip else []), f"{self.folder}/*"]),
                 "MPIOX_REPORT": ""}  # fmt: skip
 
@@ -319,12 +325,12 @@ def _lives(pid: int) -> bool:
 
 def _settle(folder: Path, others_s: float) -> None:
     """Wait until every recording has its end, or no process that could write it; `others_s` for those elsewhere."""
-    from mpiio_ext.pioneer.readers import own
+    from mpiio_ext.pioneer.darshan.convert import heads_of
 
     here, until = os.uname().nodename, time.monotonic() + others_s
     while True:
         began_s = time.monotonic()
-        heads = own.heads([folder])
+        heads = heads_of(folder)
         there = {head.rank for head in heads if head.rank >= 0}
         open_here = [head for head in heads if head.running and head.host == here and _lives(head.pid)]
         open_there = [head for head in heads if head.running and head.host != here]
