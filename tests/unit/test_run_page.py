@@ -162,6 +162,10 @@ def told(cause: str, title: str, *, confidence: str = "high", at_most: bool = Fa
          "Your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; possibly 9 s of 10 s were "
          "files are written one after the other."),
         ([], "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out."),
+        ([{"findings": [], "low_bandwidth": False,
+           "facts": [{"unit": "B/s", "value": 2e9}, {"unit": "s", "value": 3.0}]}],
+         "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 2 GB/s is not "
+         "low."),
     ],
 )  # fmt: skip
 def test_the_first_sentence(one: list[dict[str, Any]], words: str) -> None:
