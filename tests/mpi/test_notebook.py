@@ -31,8 +31,8 @@ print(json.dumps({
     "changes": domains.owner_changes().tolist(), "bandwidth": [row.bandwidth.median for row in measured.results.rows],
     "tuned": tuned, "advised": advised, "operations": sorted(set(path.table["operation"].to_pylist())),
     "rows": [path.table.num_rows, made.table.num_rows], "classes": len(profile.classes), "jobs": len(jobs),
-    "weather": repr(weather), "seen": seen.sentence,
-    "seen_files": [row["file"] for row in seen.library.rows()], "policies": sorted({row["policy"] for row in shared.table().to_pylist()}),
+    "weather": repr(weather), "policies": sorted({row["policy"] for row in shared.table().to_pylist()}),
+    "seen": seen.sentence, "seen_files": [row["file"] for row in seen.library.rows()],
 }, default=str))
 """
 
