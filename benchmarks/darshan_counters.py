@@ -70,7 +70,7 @@ def logs(program: str, kind: str, arguments: argparse.Namespace) -> tuple[dict[K
             path.mkdir()
         _fill(data)
         beside = {"DARSHAN_LOGPATH": str(theirs)}
-        tracing = {"MPIOX_TRACE_DIR": str(traces)}
+        tracing = {"MPIOX_TRACE_DIR": str(traces), "MPIOX_TRACE_MODE": "recording" if arguments.recording else "trace"}
         if arguments.library:
             run(words, arguments.ranks, [arguments.darshan], beside)
             _fill(data)
@@ -107,6 +107,7 @@ def main() -> None:
     parser.add_argument("--darshan", required=True, help="Darshan's runtime library for this MPI")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--library", action="store_true", help="ours with the extension, in a run of its own")
+    parser.add_argument("--recording", action="store_true", help="ours from recordings, not from traces")
     parser.add_argument("--path", help="folder of the data (default: that of temporary files)")
     arguments = parser.parse_args()
     tally: collections.Counter[tuple[str, str]] = collections.Counter()

@@ -45,7 +45,7 @@ def by_cause(rows: list[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
     tally: collections.Counter[tuple[str, str]] = collections.Counter()
     for row in rows:
         kind = truth(row)
-        names = dict.fromkeys(kind.instead, kind.first)  # another name of the same
+        names = dict.fromkeys(kind.instead if kind.first else (), kind.first)  # another name of the same
         said = {names.get(cause, cause) for cause in row["high"]}
         must = set() if "" in kind.instead or kind.possible or not kind.causes else {kind.first}
         tally.update([("true", cause) for cause in must] + [("said", cause) for cause in said])

@@ -102,7 +102,7 @@ _SINGLE = {
     "mostly_compute": _kind("held", ""),
     "large_own_files": _kind("held", "", "large"),
     "collective_large": _kind("held", "", "mpiio large"),
-    "stdio_lines": _kind("held", ""),
+    "stdio_lines": _kind("held", "small_requests", "", ""),
     "random_samples": _kind("held", "small_requests", "", ""),
     "checkpoint": _kind("held", "", "mpiio large"),
     "gather_and_write": _kind("held", "root_writes", "mpiio large"),
@@ -135,6 +135,8 @@ _SINGLE |= {
     "one_writer_and_headers": _kind("last", "root_writes", "large"),
     "atomic_writes": _kind("known", "waiting_calls", "mpiio possible"),
     "ranks_in_turn": _kind("known", "turns", "large", ""),
+    "root_metadata": _kind("known", "metadata"),
+    "stdio_bytes": _kind("known", "small_requests"),
 }
 _MIXED = (
     ("one_writer", "metadata_storm"),

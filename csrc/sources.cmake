@@ -310,6 +310,9 @@ set(MPIOX_TOOLS_SOURCES
 
 # preloaded to record the calls of a program
 set(MPIOX_TRACER_SOURCES
+    csrc/tools/trace/mpiox_recording.c
+    csrc/tools/trace/mpiox_recording_file.c
+    csrc/tools/trace/mpiox_recording_time.c
     csrc/tools/trace/mpiox_trace_attributes.c
     csrc/tools/trace/mpiox_trace_clock.c
     csrc/tools/trace/mpiox_trace_core.c
@@ -322,6 +325,7 @@ set(MPIOX_TRACER_SOURCES
     csrc/tools/trace/mpiox_trace_mpi.c
     csrc/tools/trace/mpiox_trace_names.c
     csrc/tools/trace/mpiox_trace_paths.c
+    csrc/tools/trace/mpiox_trace_place.c
     csrc/tools/trace/mpiox_trace_posix.c
     csrc/tools/trace/mpiox_trace_process.c
     csrc/tools/trace/mpiox_trace_requests.c

@@ -76,6 +76,23 @@ def larger_requests(mpiio: bool) -> Advice:
     )
 
 
+def larger_pieces() -> Advice:
+    """Tiny pieces through the C library."""
+    return Advice(
+        "Put many values together in memory (an array, a line buffer) and hand them over in one fwrite or fread; or"
+        " write binary data instead of text.",
+    )
+
+
+def read_once() -> Advice:
+    """Ranks read the same data."""
+    return Advice(
+        "Let one rank of the job, or of each node, read the data and broadcast them (MPI_Bcast), or read by collective"
+        " calls (MPI_File_read_all): the data then leave the storage once.",
+        see="docs/performance.md",
+    )
+
+
 def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:
     """Too many processes per OST; none where the file lies on all of the `osts` that are known to exist."""
     if osts is not None and now >= osts:

@@ -233,9 +233,26 @@ class Case:
         return np.minimum(found, self.exclusive)
 
     @functools.cached_property
+    def alone(self) -> tuple[int, float, float] | None:
+        """Return the rank that makes nearly all metadata calls, its time in them (s) and its opens; None if none does.
+
+        Only a log tells, by the records of files that a rank has for itself.
+        """
+        times, opens = (np.zeros(0),) * 2 if self.activity is None else self.activity.alone
+        if len(times) < 2:
+            return None
+        rank = int(np.argmax(times))
+        enough = times[rank] >= self.limits.one_rank * np.nansum(self.files["meta_time"]) > 0
+        return (rank, float(times[rank]), float(opens[rank])) if enough else None
+
+    @functools.cached_property
     def rank_time(self) -> tuple[float, float]:
-        """Return the time that a rank spends in metadata calls and in data calls, of both directions (s)."""
-        return ranks.metadata_and_data(self.files, self.processes if self.processes > 0 else 1.0)
+        """Return the time that a rank spends in metadata calls and in data calls, of both directions (s).
+
+        Where one rank makes nearly all metadata calls, it is that rank's time.
+        """
+        meta, data = ranks.metadata_and_data(self.files, self.processes if self.processes > 0 else 1.0)
+        return (meta if self.alone is None else max(meta, self.alone[1])), data
 
     @property
     def minor(self) -> bool:
@@ -292,9 +309,9 @@ class Case:
         number = float(number)
         return rounded(number, 2) if self.anonymous else number
 
-    def evidence(self, meaning: str, value: float, unit: str) -> list[Evidence]:
+    def evidence(self, meaning: str, value: float, unit: str, *, exact: bool = False) -> list[Evidence]:
         """Return a piece of evidence, or none where the value is unknown."""
-        return [] if np.isnan(value) else [Evidence(meaning, self.value(value), unit)]
+        return [] if np.isnan(value) else [Evidence(meaning, self.value(value), unit, exact)]
 
     @functools.cached_property
     def _names(self) -> list[str]:

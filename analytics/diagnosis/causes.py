@@ -24,10 +24,15 @@ from mpiio_ext.analytics.diagnosis.causes_ranks import (
     stragglers,
     syncs,
 )
-from mpiio_ext.analytics.diagnosis.causes_storage import storage_fault
+from mpiio_ext.analytics.diagnosis.causes_storage import (
+    contention,
+    redundant_reads,
+    slow_files,
+    slow_ost,
+    storage_fault,
+)
 from mpiio_ext.analytics.diagnosis.causes_time import (
     load_by_others,
-    slow_stripe,
     slowed_down,
     turns,
     waiting_calls,
@@ -36,80 +41,8 @@ from mpiio_ext.analytics.diagnosis.model import Finding
 from mpiio_ext.analytics.diagnosis.ranks import appended, time_in_calls
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.files import Files
-from mpiio_ext.analytics.factors.storage import alike, ost_times
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
-
-
-def slow_ost(case: Case) -> Finding | None:
-    """Files on one OST are far slower than their likes on the others."""
-    limits, files = case.limits, case.files
-    if not case.per_job["slow_ost"] >= limits.slow:
-        return slow_stripe(case) or slow_file(case)
-    _, osts, times, numbers = ost_times(files)
-    bad = times >= limits.slow * np.median(times)
-    order = np.argsort(-times[bad])
-    worst, worst_times, worst_numbers = osts[bad][order], times[bad][order], numbers[bad][order]
-    rows, targets = files.ost_pairs
-    on_bad = np.zeros(len(files), dtype=bool)
-    on_bad[rows[np.isin(targets, worst)]] = True
-    on_bad &= files.counted
-    sure = worst_numbers[0] >= 4 and len(worst) <= max(1, len(osts) // 4)
-    names = case.ost_names(worst)
-    evidence = [
-        *case.evidence(
-            f"mean time for a byte on OST {names[0]}, over the median OST", case.per_job["slow_ost"], "ratio"
-        ),
-        *case.evidence("bandwidth of a file there", 1 / worst_times[0], "B/s"),
-        *case.evidence("bandwidth of a file on the median OST", 1 / float(np.median(times)), "B/s"),
-        *case.evidence("alike files there", float(worst_numbers[0]), "count"),
-        *case.evidence("OSTs compared", float(len(osts)), "count"),
-        *case.evidence("critical time without the files there", case.time_without(on_bad), "s"),
-    ]
-    return case.finding(
-        "slow_ost",
-        f"OST {names[0]} is {said(case.value(case.per_job['slow_ost']), 'ratio')} slower than the others."
-        if len(worst) == 1
-        else f"{len(worst)} OSTs are far slower than the others, OST {names[0]} most.",
-        case.saved(on_bad),
-        "high" if sure else "medium",
-        "several alike files on the same OST are slow, and those on the others are not"
-        if sure
-        else "few alike files to compare, or many slow OSTs: it may also be load by others",
-        evidence,
-        say.contact(names),
-        on_bad,
-        worst,
-    )
-
-
-def slow_file(case: Case) -> Finding | None:
-    """Single files are far slower than their likes, and it is not known, or not due to, which OST they are on."""
-    if not case.per_job["slow_file"] >= case.limits.slow:
-        return None
-    times, chosen = alike(case.files), _slow_files(case)
-    evidence = [
-        *case.evidence(
-            "time for a byte of the slowest file, over the median of its likes", case.per_job["slow_file"], "ratio"
-        ),
-        *case.evidence("files that are alike", float(np.count_nonzero(~np.isnan(times))), "count"),
-        *case.evidence("critical time without the slow ones", case.time_without(chosen), "s"),
-    ]
-    return case.finding(
-        "slow_file",
-        "Some files take far longer than others with as many bytes.",
-        case.saved(chosen),
-        "low",
-        "no OST stands out or none is known; caches, load by others and slow nodes do this too",
-        evidence,
-        [say.imbalance(by_bytes=False)],
-        chosen,
-    )
-
-
-def _slow_files(case: Case) -> Flags:
-    """Return for each file whether it is far slower than its likes."""
-    times = alike(case.files)
-    return np.asarray(times >= case.limits.slow * np.nanmedian(times))
+from mpiio_ext.common.units import amount_text, size_text
 
 
 def small_requests(case: Case) -> Finding | None:
@@ -121,7 +54,7 @@ def small_requests(case: Case) -> Finding | None:
     chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
     chosen &= ~(case.files["opens"] * limits.requests_of_an_open > counts)  # else the program does not jump, it reopens
     if not chosen.any():
-        return None
+        return _tiny_calls(case)
     independent, collective = case.total("{independent}", chosen), case.total("{collective}", chosen)
     calls, requests = np.nansum([independent, collective]), float(np.nansum(counts[chosen]))
     mean, forward = case.total("{bytes}", chosen) / requests, case.total("{sequential}", chosen) / requests
@@ -129,10 +62,10 @@ def small_requests(case: Case) -> Finding | None:
     direction = case.files.direction
     alone = calls > 0 and collective < calls / 2
     evidence = [
-        *case.evidence(f"requests of at most {said(limits.small_bytes, 'B')}", case.mean(small, chosen), "share"),
+        *case.evidence(f"requests of at most {size_text(limits.small_bytes)}", case.mean(small, chosen), "share"),
         *case.evidence("requests that do not follow the one before", case.mean(jumps, chosen), "share"),
         *case.evidence("requests behind the one before, with or without a gap", forward, "share"),
-        *case.evidence("mean request", mean, "B"),
+        *case.evidence("mean request", mean, "B", exact=True),
         *case.evidence("requests", requests, "count"),
         *case.evidence("independent MPI-IO calls", independent, "count"),
         *case.evidence("collective MPI-IO calls (of each rank)", collective, "count"),
@@ -156,6 +89,36 @@ def small_requests(case: Case) -> Finding | None:
         chosen,
         at_most=True,
         costs=tiny,
+    )
+
+
+def _tiny_calls(case: Case) -> Finding | None:
+    """Bytes or lines go through the C library one by one: the calls take the time, though it gathers them."""
+    files, limits, calls = case.files, case.limits, np.nan_to_num(case.files["{requests}"])
+    of_posix = files.requests("read") + files.requests("write")
+    chosen = files.critical & ~(of_posix > 0) & (files["{bytes}"] <= limits.tiny_call_bytes * calls)
+    chosen &= calls >= limits.many_calls * np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    time, whole = float(np.nansum(case.in_calls[chosen])), float(case.exclusive[chosen].sum())
+    if not chosen.any() or not time >= limits.busy_calls * whole:
+        return None
+    count, verb = float(calls[chosen].sum()), "written" if case.write else "read"
+    mean = case.total("{bytes}", chosen) / count
+    return case.finding(
+        "small_requests",
+        f"Tiny pieces are {verb} through the C library, {amount_text(case.value(mean))} a call: the calls take the"
+        " time, not the storage.",
+        time,
+        "high",
+        "number, bytes and time of these calls are in the log",
+        [
+            *case.evidence("mean piece", mean, "B"),
+            *case.evidence("calls (fwrite, fprintf, fputc, fread …)", count, "count"),
+            *case.evidence("time of a process in them", time, "s"),
+        ],
+        [say.larger_pieces()],
+        chosen,
+        at_most=True,
+        costs=True,
     )
 
 
@@ -223,48 +186,12 @@ def _amplified(case: Case, written: Numbers, stored: Numbers, chosen: Flags) -> 
             f" {said(case.value(moved / asked), 'ratio')} as much)")  # fmt: skip
 
 
-def contention(case: Case) -> Finding | None:
-    """Many processes meet at few OSTs."""
-    aggregated = case.per_file["no_collective"] < case.limits.independent
-    fewer = np.where(np.isnan(case.movers), 1.0, np.round(case.movers) / np.maximum(case.files["ranks"], 1.0))
-    traced = case.traced(case.files.critical)
-    for place, each in traced:  # DXT tells how many ranks meet
-        fewer[place] = min(fewer[place], each.together / max(float(case.files["ranks"][place]), 1.0))
-    ratio = case.per_file["processes_per_ost"] * fewer  # those that move nothing do not meet
-    chosen = case.files.critical & (ratio >= case.limits.contention) & ~aggregated & ~(case.files["{bytes}"] == 0)
-    if not chosen.any():
-        return None
-    row = next(row for row in case.order if chosen[row])
-    most = np.fmax(case.files["fastest_rank_bytes"], case.files["slowest_rank_bytes"])[row]
-    known = bool(most != 0)  # else two ranks move nothing, and what the others do is not in the log
-    ranks, count = float(case.files["ranks"][row] * fewer[row]), float(case.files["stripe_count"][row])
-    ranks, met = max(1.0, np.round(ranks)), row in [place for place, _ in traced]
-    osts = f"{count:.0f} OST{'s' if count != 1 else ''}"
-    return case.finding(
-        "contention",
-        f"{said(case.value(ranks), 'count')} processes {case.files.direction if known else 'open'} a file that lies on"
-        f" {osts}.",
-        float(case.exclusive[chosen].sum()),
-        "high" if (count == 1 and ranks >= 16 and known) or (met and ranks >= 8 * count) else "medium",
-        "layout and processes are in the log; "
-        + ("so many are in requests at once (DXT)" if met else "that they meet at the same time is assumed"),
-        [
-            *case.evidence("processes per OST, weighted by exclusive time", case.mean(ratio, chosen), "ratio"),
-            *case.evidence("OSTs of all files of the job", case.per_job["osts"], "count"),
-            *case.evidence("OSTs that are known to exist", case.known_osts or float("nan"), "count"),
-        ],
-        [*say.stripes(ranks, count, case.known_osts), say.use_collective(case.files.direction)],
-        chosen,
-        at_most=True,
-    )
-
-
 def serialised(case: Case) -> Finding | None:
     """Files are accessed one after the other."""
     value, files = case.per_job["serialised"], case.files
     if not value >= case.limits.serialised or len(case.order) < 2:
         return None
-    if case.per_job["slow_file"] >= case.limits.slow and case.time_without(_slow_files(case)) < 0.5 * case.swept:
+    if case.per_job["slow_file"] >= case.limits.slow and case.time_without(slow_files(case)) < 0.5 * case.swept:
         return None  # the time is that of slow files, in whatever order
     longest = float(files.largest(files.duration)[0])
     logs, lasting = np.nan_to_num(files["log_id"]), np.nan_to_num(files.duration)
@@ -298,7 +225,7 @@ def small_files(case: Case) -> Finding | None:
         "medium",
         "each file is opened, and cannot be read ahead or written in large pieces",
         [
-            *case.evidence(f"files of at most {said(case.limits.small_file_bytes, 'B')}", float(small.sum()), "count"),
+            *case.evidence(f"files of at most {size_text(case.limits.small_file_bytes)}", float(small.sum()), "count"),
             *case.evidence("bytes in them", case.total("{bytes}", small) if small.any() else float("nan"), "B"),
         ],
         [say.bundle()],
@@ -336,8 +263,8 @@ def unaligned(case: Case) -> Finding | None:
         else "counted by Darshan; how much it costs depends on locks and caches",
         [
             *case.evidence("requests that are not aligned", case.mean(value, chosen), "share"),
-            *case.evidence("block", case.mean(files["alignment"], chosen), "B"),
-            *case.evidence("mean request", case.mean(case.request_bytes, chosen), "B"),
+            *case.evidence("block", case.mean(files["alignment"], chosen), "B", exact=True),
+            *case.evidence("mean request", case.mean(case.request_bytes, chosen), "B", exact=True),
             *(case.evidence("blocks written in part that several ranks write (DXT)", shared / blocks, "share")
               if blocks else []),
         ],
@@ -394,8 +321,8 @@ def many_aggregators(case: Case) -> Finding | None:
         " meet in a stripe is not",
         [
             *case.evidence("ranks that write, for each OST", float(case.movers[row] / osts), "ratio"),
-            *case.evidence("mean request", case.mean(case.request_bytes, chosen), "B"),
-            *case.evidence("stripe", float(files["stripe_size"][row]), "B"),
+            *case.evidence("mean request", case.mean(case.request_bytes, chosen), "B", exact=True),
+            *case.evidence("stripe", float(files["stripe_size"][row]), "B", exact=True),
             *(case.evidence("stripes written in part that several ranks write (DXT)", shared / blocks, "share")
               if blocks else []),
         ],
@@ -439,6 +366,7 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     slow_ost,
     read_modify_write,
     small_requests,
+    redundant_reads,
     contention,
     root_writes,
     few_writers,
@@ -465,6 +393,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "syncs": ("small_requests", "small_files", "serialised", "slowed_down", "unaligned"),
     "turns": ("contention", "stragglers", "waiting_calls", "serialised", "unaligned"),
     "small_requests": ("waiting_calls", "slowed_down"),
+    "redundant_reads": ("contention", "slowed_down"),
     "metadata": ("small_files",),
     "shared_opens": ("small_files", "stragglers", "waiting_calls"),
     "root_writes": ("contention", "serialised", "stragglers", "slowed_down"),

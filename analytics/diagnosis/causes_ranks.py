@@ -159,34 +159,47 @@ def metadata(case: Case) -> Finding | None:
     of_a_rank = calls / np.where(shared, files["ranks"], 1.0)
     together = bool(of_a_rank[shared].sum() >= 0.5 * meta)
     opens = float(np.nansum(files["opens"] / np.where(shared, files["ranks"], max(case.processes, 1.0))))
+    opens = opens if case.alone is None else max(opens, case.alone[2])
     chosen = calls > 0
     chosen &= shared if together else chosen
     much = meta >= case.limits.much_metadata * case.run_time
     sure = meta >= data and opens >= case.limits.many_opens and much
     if much and meta >= data and opens < case.limits.many_opens and (found := _seeks(case, meta)) is not None:
         return found
-    who = "Every process opens or looks up the same file again and again" if together else "Metadata storm"
     return case.finding(
         "shared_opens" if together and sure else "metadata",
-        f"{who}: metadata calls (open, stat, seek, sync) take most of the I/O time of each process."
-        if sure
-        else "Metadata calls (open, stat, seek, sync) take much of the I/O time.",
+        _storm(case, together, sure),
         meta,
         "high" if sure else "medium",
-        "times of calls over all ranks, divided by the ranks that made them"
+        ("times of calls over all ranks, divided by the ranks that made them" if case.alone is None
+         else "times of calls of that rank; that the others wait for it is not in the log")
         + ("" if sure else "; few opens of each process, or not much of the run time"),
         [
             *case.evidence("metadata calls of a process", meta, "s"),
             *case.evidence("reads and writes of a process", data, "s"),
             *case.evidence("metadata, of its time in calls", case.metadata, "share"),
             *case.evidence("opens of a process", opens, "count"),
+            *case.evidence("processes", case.processes, "count"),
             *case.evidence("files", float(np.count_nonzero(chosen)), "count"),
             *case.evidence("run time", case.run_time, "s"),
         ],
         [say.metadata()],
         chosen,
         whole=max(case.time, meta + data),
-    )
+    )  # fmt: skip
+
+
+def _storm(case: Case, together: bool, sure: bool) -> str:
+    """Return what metadata calls do, in words: of all ranks, or of the one that makes nearly all of them."""
+    calls = "metadata calls (open, stat, seek, sync)"
+    if case.alone is not None:
+        whose = f"{calls} of rank {case.alone[0]} alone"
+        return (f"Metadata storm of one rank: {whose} take most of its I/O time." if sure
+                else f"{whose[0].upper()}{whose[1:]} take much of the I/O time.")  # fmt: skip
+    if not sure:
+        return f"{calls[0].upper()}{calls[1:]} take much of the I/O time."
+    who = "Every process opens or looks up the same file again and again" if together else "Metadata storm"
+    return f"{who}: {calls} take most of the I/O time of each process."
 
 
 def _seeks(case: Case, meta: float) -> Finding | None:
@@ -292,11 +305,13 @@ def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     value, most = case.per_file["straggler"].copy(), files["slowest_rank_bytes"] - other
     time, mean = files["slowest_rank_time"].copy(), moved / np.maximum(files["ranks"], 1.0)
     lags = files["{time}"] >= 0.5 * (files["read_time"] + files["write_time"])  # else it does in the other direction
-    value = np.where(lags, value, np.nan)
+    value = np.where(lags & ~_collective(case), value, np.nan)  # of collectives a rank carries out what others have
     for place, row in case.traced(files.critical & (files["ranks"] > 1)):
         ranks = max(float(files["ranks"][place]), float(len(row.ranks)))
-        if (files["{collective}"][place] > 0 and len(row.ranks) < ranks) or not row.busy.max() > 0:
+        if _collective(case)[place] or (files["{collective}"][place] > 0 and len(row.ranks) < ranks):
             continue  # aggregators
+        if not row.busy.max() > 0:
+            continue
         slowest = int(np.argmax(row.busy))
         value[place], time[place] = 1 - row.busy.sum() / ranks / row.busy[slowest], row.busy[slowest]
         most[place], mean[place] = row.moved[slowest], row.moved.sum() / ranks

@@ -1,16 +1,181 @@
-"""The rule about the storage itself: disks that were down or not ready when the job began.
+"""The rules about the storage: slow targets, many processes at few of them, the same data again, disks down.
 
-Problem. A disk that is down makes the others do its work, and one that is emptied or replaced has copies to make beside
-the job's requests. A log of the job shows only that calls take long.
+Problem. A log of the job shows only that calls take long: a target may be slow, asked by too many, or asked for the
+same again and again. A disk that is down makes the others do its work, and one that is emptied has
+copies to make besides.
 
-Algorithm. The state is that of the last list of disks before the job began (:func:`mpiio_ext.analytics.tools.health.
-disk_states`). How much of the time it costs nobody tells, so that the finding is never of high confidence.
+Algorithm. A target is slow where several alike files on it take several times longer for a byte than those on the
+others. Ranks read the same where they read far more bytes than there are up to the last one. The state of disks is that
+of the last list before the job began (:func:`mpiio_ext.analytics.tools.health.disk_states`); how much of the time it
+costs nobody tells, so that this finding is never of high confidence.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
+from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
+from mpiio_ext.analytics.diagnosis.causes_time import slow_stripe
 from mpiio_ext.analytics.diagnosis.model import Advice, Finding
+from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.factors.storage import alike, ost_times
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+from mpiio_ext.common.units import amount_text
+
+
+def slow_ost(case: Case) -> Finding | None:
+    """Files on one OST are far slower than their likes on the others."""
+    limits, files = case.limits, case.files
+    if not case.per_job["slow_ost"] >= limits.slow:
+        return slow_stripe(case) or slow_file(case)
+    _, osts, times, numbers = ost_times(files)
+    bad = times >= limits.slow * np.median(times)
+    order = np.argsort(-times[bad])
+    worst, worst_times, worst_numbers = osts[bad][order], times[bad][order], numbers[bad][order]
+    rows, targets = files.ost_pairs
+    on_bad = np.zeros(len(files), dtype=bool)
+    on_bad[rows[np.isin(targets, worst)]] = True
+    on_bad &= files.counted
+    sure = worst_numbers[0] >= 4 and len(worst) <= max(1, len(osts) // 4)
+    names = case.ost_names(worst)
+    evidence = [
+        *case.evidence(
+            f"mean time for a byte on OST {names[0]}, over the median OST", case.per_job["slow_ost"], "ratio"
+        ),
+        *case.evidence("bandwidth of a file there", 1 / worst_times[0], "B/s"),
+        *case.evidence("bandwidth of a file on the median OST", 1 / float(np.median(times)), "B/s"),
+        *case.evidence("alike files there", float(worst_numbers[0]), "count"),
+        *case.evidence("OSTs compared", float(len(osts)), "count"),
+        *case.evidence("critical time without the files there", case.time_without(on_bad), "s"),
+    ]
+    return case.finding(
+        "slow_ost",
+        f"OST {names[0]} is {said(case.value(case.per_job['slow_ost']), 'ratio')} slower than the others."
+        if len(worst) == 1
+        else f"{len(worst)} OSTs are far slower than the others, OST {names[0]} most.",
+        case.saved(on_bad),
+        "high" if sure else "medium",
+        "several alike files on the same OST are slow, and those on the others are not"
+        if sure
+        else "few alike files to compare, or many slow OSTs: it may also be load by others",
+        evidence,
+        say.contact(names),
+        on_bad,
+        worst,
+    )
+
+
+def slow_file(case: Case) -> Finding | None:
+    """Single files are far slower than their likes, and it is not known, or not due to, which OST they are on."""
+    if not case.per_job["slow_file"] >= case.limits.slow:
+        return None
+    times, chosen = alike(case.files), slow_files(case)
+    evidence = [
+        *case.evidence(
+            "time for a byte of the slowest file, over the median of its likes", case.per_job["slow_file"], "ratio"
+        ),
+        *case.evidence("files that are alike", float(np.count_nonzero(~np.isnan(times))), "count"),
+        *case.evidence("critical time without the slow ones", case.time_without(chosen), "s"),
+    ]
+    return case.finding(
+        "slow_file",
+        "Some files take far longer than others with as many bytes.",
+        case.saved(chosen),
+        "low",
+        "no OST stands out or none is known; caches, load by others and slow nodes do this too",
+        evidence,
+        [say.imbalance(by_bytes=False)],
+        chosen,
+    )
+
+
+def slow_files(case: Case) -> Flags:
+    """Return for each file whether it is far slower than its likes."""
+    times = alike(case.files)
+    return np.asarray(times >= case.limits.slow * np.nanmedian(times))
+
+
+def _again(case: Case) -> Numbers:
+    """Return how often the bytes of each file up to the last one read are read over; NaN where ranks do not all read.
+
+    One rank that reads again what it has read at random places, or what MPI-IO is about to overwrite, is another thing.
+    """
+    files, limits = case.files, case.limits
+    ends = files["max_offset_read"] + 1
+    again: Numbers = np.where((files["ranks"] > 1) & (ends > 1), files["bytes_read"] / np.maximum(ends, 1.0), np.nan)
+    each = (again <= 1.1 * files["ranks"]) | (case.per_file["non_consecutive"] < limits.non_consecutive)
+    all_read = ~(case.movers < limits.alike_ranks * files["ranks"]) & ~(files["{collective}"] > 0)
+    sieved = (files["bytes_written"] > 0) & (files["mpiio_bytes_written"] > 0)
+    enough = again >= np.maximum(limits.again, limits.alike_ranks * files["ranks"])
+    return np.where(each & all_read & ~sieved & enough & (not case.write), again, np.nan)
+
+
+def redundant_reads(case: Case) -> Finding | None:
+    """Ranks read the same data, each for itself."""
+    files, limits = case.files, case.limits
+    again = _again(case)
+    chosen = files.critical & ~np.isnan(again)
+    if not chosen.any():
+        return None
+    large = bool((case.request_bytes >= limits.small_bytes / 2)[chosen].all())
+    many = bool((files["ranks"] >= limits.many_ranks)[chosen].all())  # small requests of few cost by themselves
+    moved = case.total("{bytes}", chosen)
+    extent = float(files["max_offset_read"][chosen].sum() + chosen.sum())
+    return case.finding(
+        "redundant_reads",
+        f"Ranks read the same data, each for itself: {amount_text(case.value(moved))} are read of"
+        f" {amount_text(case.value(extent))}, {said(case.value(moved / extent), 'ratio')} over.",
+        float((case.in_calls * (1 - 1 / np.where(chosen, again, 1.0)))[chosen].sum()),
+        "high" if large or many else "medium",
+        "bytes of all ranks and the last byte that is read are in the log; what caches of the nodes spare, is not",
+        [
+            *case.evidence("bytes read", moved, "B"),
+            *case.evidence("bytes up to the last one that is read", extent, "B"),
+            *case.evidence("ranks that open the file", case.mean(files["ranks"], chosen), "count"),
+            *case.evidence("OSTs of the file", case.mean(files["stripe_count"], chosen), "count"),
+        ],
+        [say.read_once()],
+        chosen,
+        at_most=True,
+    )
+
+
+def contention(case: Case) -> Finding | None:
+    """Many processes meet at few OSTs."""
+    aggregated = case.per_file["no_collective"] < case.limits.independent
+    fewer = np.where(np.isnan(case.movers), 1.0, np.round(case.movers) / np.maximum(case.files["ranks"], 1.0))
+    traced = case.traced(case.files.critical)
+    for place, each in traced:  # DXT tells how many ranks meet
+        fewer[place] = min(fewer[place], each.together / max(float(case.files["ranks"][place]), 1.0))
+    ratio = case.per_file["processes_per_ost"] * fewer  # those that move nothing do not meet
+    chosen = case.files.critical & (ratio >= case.limits.contention) & ~aggregated & ~(case.files["{bytes}"] == 0)
+    chosen &= np.isnan(_again(case))  # reads of the same data have a rule of their own
+    if not chosen.any():
+        return None
+    row = next(row for row in case.order if chosen[row])
+    most = np.fmax(case.files["fastest_rank_bytes"], case.files["slowest_rank_bytes"])[row]
+    known = bool(most != 0)  # else two ranks move nothing, and what the others do is not in the log
+    ranks, count = float(case.files["ranks"][row] * fewer[row]), float(case.files["stripe_count"][row])
+    ranks, met = max(1.0, np.round(ranks)), row in [place for place, _ in traced]
+    osts = f"{count:.0f} OST{'s' if count != 1 else ''}"
+    return case.finding(
+        "contention",
+        f"{said(case.value(ranks), 'count')} processes {case.files.direction if known else 'open'} a file that lies on"
+        f" {osts}.",
+        float(case.exclusive[chosen].sum()),
+        "high" if (count == 1 and ranks >= 16 and known) or (met and ranks >= 8 * count) else "medium",
+        "layout and processes are in the log; "
+        + ("so many are in requests at once (DXT)" if met else "that they meet at the same time is assumed"),
+        [
+            *case.evidence("processes per OST, weighted by exclusive time", case.mean(ratio, chosen), "ratio"),
+            *case.evidence("OSTs of all files of the job", case.per_job["osts"], "count"),
+            *case.evidence("OSTs that are known to exist", case.known_osts or float("nan"), "count"),
+        ],
+        [*say.stripes(ranks, count, case.known_osts), say.use_collective(case.files.direction)],
+        chosen,
+        at_most=True,
+    )
 
 
 def storage_fault(case: Case) -> Finding | None:

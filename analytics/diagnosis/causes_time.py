@@ -197,7 +197,7 @@ def slowed_down(case: Case) -> Finding | None:
             *case.evidence("duration in the slowest window, over the usual", float(np.nanmax(took) / usual), "ratio"),
             *case.evidence("windows of time that are slow", float(slow.sum()), "count"),
             *case.evidence("windows with such requests", float(known.sum()), "count"),
-            *case.evidence("size of these requests", 2.0 ** (size / 4), "B"),
+            *case.evidence("size of these requests", 2.0 ** (size / 4), "B", exact=True),
             *case.evidence("the job's own share of what its OSTs moved", _share(case), "share"),
         ],
         [say.other_load()],

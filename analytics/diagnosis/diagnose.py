@@ -104,7 +104,8 @@ def diagnose(
     check_direction(direction)
     view = _files(table, jobs, direction, background)
     if not _time(view) > 0:
-        return _without_times(who, view, jobs, limits, anonymous)
+        alone = Case(view, limits, anonymous, activity=activity) if view.jobs else None
+        return _without_times(who, alone, direction, jobs)
     case = Case(view, limits, anonymous, osts, activity, own_share, disks)
     found, seen = _findings(case)
     return Diagnosis(
@@ -122,14 +123,11 @@ def time_of_log(jobs: pa.Table, files: pa.Table, activity: Activity | None = Non
     return log_time([Case(view, Limits(), activity=activity) for view in views if view.jobs], start, run_time)
 
 
-def _without_times(who: str, files: Files, jobs: pa.Table, limits: Limits, anonymous: bool) -> Diagnosis:
+def _without_times(who: str, case: Case | None, direction: Direction, jobs: pa.Table) -> Diagnosis:
     """Return what can be said of a job that moves nothing in a direction: it may spend its time on metadata."""
-    unknown = [f"no file has times of {files.direction}s", *uncounted(jobs)]
-    if not files.jobs:
-        return Diagnosis(who, files.direction, unknown=unknown)
-    case = Case(files, limits, anonymous)
-    found = None if case.trivial else metadata(case)
-    return Diagnosis(who, files.direction, findings=[found] if found else [], unknown=unknown)
+    unknown = [f"no file has times of {direction}s", *uncounted(jobs)]
+    found = None if case is None or case.trivial else metadata(case)
+    return Diagnosis(who, direction, findings=[found] if found else [], unknown=unknown)
 
 
 def uncounted(jobs: pa.Table) -> list[str]:

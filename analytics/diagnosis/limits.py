@@ -36,6 +36,12 @@ class Limits:
         Bytes that POSIX writes to a file, over those that MPI-IO does, from which on that is called amplified.
     contention : float
         Processes per OST of a file (the paper's jobs above 3 were slow).
+    again, alike_ranks, many_ranks : float
+        How often the bytes of a file are read over, at least, and that over its ranks, from which on ranks are said to
+        read the same; ranks from which on that is sure whatever the size of their requests.
+    tiny_call_bytes, many_calls, busy_calls
+        Bytes of a call of the C library up to which it is tiny; such calls of a rank, and the share of the critical
+        time that it spends in them, from which on they are a cause.
     root : float
         Rank 0's share of the bytes.
     one_rank : float
@@ -100,6 +106,12 @@ class Limits:
     read_modify_write: float = 0.05
     amplified: float = 1.5
     contention: float = 3.0
+    again: float = 2.0
+    alike_ranks: float = 0.5
+    many_ranks: float = 16.0
+    tiny_call_bytes: int = 512
+    many_calls: float = 10_000.0
+    busy_calls: float = 0.1
     root: float = 0.5
     one_rank: float = 0.9
     one_rank_bytes: int = 1 << 20

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.common.units import size_text
 
 Confidence = Literal["high", "medium", "low"]
 _CONFIDENCES = ("high", "medium", "low")
@@ -27,15 +28,22 @@ class Evidence:
     value : float
     unit : str
         ``s``, ``B``, ``B/s``, ``share`` (0 to 1), ``count``, ``ratio``.
+    exact : bool
+        Whether bytes are the size of something that was set, as blocks and requests are: powers of two are said so.
     """
 
     meaning: str
     value: float
     unit: str
+    exact: bool = False
 
     def text(self) -> str:
         """Return one line."""
-        return f"{self.meaning}: {said(self.value, self.unit)}"
+        return f"{self.meaning}: {size_text(self.value) if self.exact else said(self.value, self.unit)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"meaning": self.meaning, "value": self.value, "unit": self.unit}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,7 +219,7 @@ class Diagnosis:
             "conclusion": self.conclusion,
             "low_bandwidth": not self.not_low,
             "worth_tuning": bool(self.critical_files or self.findings) and not self.trivial,
-            "facts": [dataclasses.asdict(fact) for fact in self.facts],
+            "facts": [fact.to_dict() for fact in self.facts],
             "critical_files": [
                 {"file": name, "exclusive_time": {"value": time.value, "unit": "s"}, "share": time.meaning}
                 for name, time in self.critical_files
@@ -228,7 +236,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
     out["share"] = {"value": finding.share, "unit": "share"}
     out["time"] = {"value": finding.time, "unit": "s"}
     out["of_run"] = {"value": finding.of_run if finding.of_run >= 0 else None, "unit": "share"}
-    out |= {name: list(out[name]) for name in ("evidence", "files", "osts", "advice")}
+    out |= {name: list(out[name]) for name in ("files", "osts", "advice")}
+    out["evidence"] = [one.to_dict() for one in finding.evidence]
     return out
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mpiio_ext.common.units import seconds_text, size_text
+from mpiio_ext.common.units import amount_text, seconds_text
 
 
 def rounded(value: float, digits: int) -> float:
@@ -31,9 +31,9 @@ def said(value: float | None, unit: str) -> str:
     if unit == "s":
         return seconds_text(value) if value < 1000 else f"{value:,.0f} s"
     if unit == "B":
-        return size_text(value)
+        return amount_text(value)
     if unit == "B/s":
-        return f"{size_text(value)}/s"
+        return f"{amount_text(value)}/s"
     if unit == "share":
         percent = 100 * value
         return f"{percent:.0f} %" if percent >= 1 or percent == 0 else f"{percent:.1g} %"

@@ -16,6 +16,7 @@ import urllib.parse
 from mpiio_ext.analytics.sources.mmperfmon import UNITS
 from mpiio_ext.analytics.sources.numbers import count
 
+_WITH_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([BKMGTPE]?)B?")
 _LINE = re.compile(r"(?P<command>mm[a-z]+):(?P<section>[A-Za-z]*):(?P<kind>HEADER|[0-9]+):(?P<fields>.*)")
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
@@ -84,14 +85,20 @@ def whole(text: str) -> int:
 
 
 def kib(text: str, unit: str = "KB") -> int:
-    """Return a size in KiB, of a column in KB, MB, GB or TB: powers of 1024.
+    """Return a size in KiB, of a column in KB, MB, GB or TB: powers of 1024; of ``auto``, with a unit behind it.
 
     Raises
     ------
     ValueError
         It is none, or too large.
     """
-    found = count(text) * (UNITS[unit] // UNITS["KB"])
+    if unit == "auto":
+        match = _WITH_UNIT.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text[:40]!r} is no size with a unit")
+        found = round(float(match[1]) * 1024.0 ** ("BKMGTPE".index(match[2] or "B") - 1))
+    else:
+        found = count(text) * (UNITS[unit] // UNITS["KB"])
     if found >= 2**62:
         raise ValueError(f"{text} {unit} is no size")
     return found

@@ -6,7 +6,8 @@ no time, and no file system either (site.json does). A line that is lost makes a
 Algorithm. A text is a heading, disks by storage pool, totals and inodes. The disks of a pool must add up to its total,
 as far as numbers are in KB and all of its disks can be allocated, and no disk may come twice.
 
-Guarantees. Sizes are KiB; those of ``--block-size`` M, G or T are multiplied. A text without its ``(total)`` is cut.
+Guarantees. Sizes are KiB; those of ``--block-size`` M, G or T are multiplied, and those of ``auto``, each with a unit
+of its own, are as exact as they are printed. A text without its ``(total)`` is cut.
 
 Header: ``snapshots`` (int: lines BEGIN).
 
@@ -60,12 +61,13 @@ INODES = Table(
     (SNAPSHOT, *(Column(name, "int64", "count", "inodes of all inode spaces together") for name in _INODES)),
 )
 
-_HEADING = re.compile(r"name\s+in (KB|MB|GB|TB)\s+group metadata data\s+in full blocks\s+in fragments")
+_HEADING = re.compile(r"name\s+(?:in (KB|MB|GB|TB)\s+)?group metadata data\s+in full blocks\s+in fragments")
 _POOL = re.compile(r"Disks in storage pool: (\S+)(?: \(Maximum disk size allowed is .*\))?")
-_NUMBERS = r"(?P<blocks>[0-9]+) \(\s*(?P<bp>[0-9]{1,3})%\)\s+(?P<fragments>[0-9]+) \(\s*(?P<fp>[0-9]{1,3})%\)"
-_DISK = re.compile(rf"(?P<disk>\S+)\s+(?P<size>[0-9]+)\s+(?P<group>-?[0-9]+)\s+(?P<metadata>\w+)\s+(?P<data>\w+)\s+"
+_SIZE = r"[0-9]+(?:\.[0-9]+)?[BKMGTPE]?B?"
+_NUMBERS = rf"(?P<blocks>{_SIZE}) \(\s*(?P<bp>[0-9]{{1,3}})%\)\s+(?P<fragments>{_SIZE}) \(\s*(?P<fp>[0-9]{{1,3}})%\)"
+_DISK = re.compile(rf"(?P<disk>\S+)\s+(?P<size>{_SIZE})\s+(?P<group>-?[0-9]+)\s+(?P<metadata>\w+)\s+(?P<data>\w+)\s+"
                    rf"{_NUMBERS}(?P<star>\s*\*)?")  # fmt: skip
-_TOTAL = re.compile(rf"\((?P<of>pool total|data|metadata|total)\)\s+(?P<size>[0-9]+)\s+{_NUMBERS}")
+_TOTAL = re.compile(rf"\((?P<of>pool total|data|metadata|total)\)\s+(?P<size>{_SIZE})\s+{_NUMBERS}")
 _INODE = re.compile(r"(?:Total n|N)umber of (used|free|allocated) inodes(?: in all Inode spaces)?:\s+([0-9]+)|"
                     r"(?:Total of )?Maximum number of inodes(?: in all Inode spaces)?:\s+([0-9]+)")  # fmt: skip
 _DECORATION = re.compile(r"disk\s+disk size\s+failure holds.*|Inode Information|[-= ]+")
@@ -131,7 +133,7 @@ class _Reader:
             if self._open or self._mine:
                 self.finish()
                 self._restart(None, number)
-            self._unit, self._open, self.found, self._line = match[1], True, True, number
+            self._unit, self._open, self.found, self._line = match[1] or "auto", True, True, number
         elif match := _POOL.fullmatch(text):
             self._pool = match[1]
         elif match := _INODE.fullmatch(text):

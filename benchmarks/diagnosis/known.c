@@ -155,6 +155,31 @@ static void metadata_storm(void)
     }
 }
 
+/* Rank 0 alone makes and removes files; the others wait. */
+static void root_metadata(void)
+{
+    for (int k = 0; rank == 0 && k < 5000 * size; k++) {
+        char name[PATH_BYTES + 64];
+        snprintf(name, sizeof(name), "%s/r.%d", folder, k % 300);
+        close(open_posix(name, O_CREAT | O_WRONLY));
+        unlink(name);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Single bytes through the C library. */
+static void stdio_bytes(void)
+{
+    char name[PATH_BYTES + 64];
+
+    snprintf(name, sizeof(name), "%s/bytes.%d", folder, rank);
+    FILE *file = fopen(name, "w");
+    check(file == NULL, "fopen");
+    for (int k = 0; k < 1500000 * size; k++)
+        fputc('a' + k % 26, file);
+    fclose(file);
+}
+
 static void shared_opens(void)
 {
     if (rank == 0)
@@ -264,5 +289,7 @@ const struct kind known_kinds[] = {
     {"little_io", little_io},
     {"atomic_writes", atomic_writes},
     {"ranks_in_turn", ranks_in_turn},
+    {"root_metadata", root_metadata},
+    {"stdio_bytes", stdio_bytes},
     {NULL, NULL},
 };

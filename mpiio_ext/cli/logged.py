@@ -47,6 +47,8 @@ from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank,
 #: So long a trace on another host may still be without its end, once those on this host have theirs; and so long the
 #: companion of rank 0 waits for the other ranks: one that has left without MPI_Finalize must not keep them.
 _OTHERS_S = 10.0
+#: A log has all files, however many there are.
+_WITHOUT_BOUND = {"MPIOX_RECORDING_BYTES": str(1 << 28), "MPIOX_RECORDING_NODE_BYTES": "0"}
 #: Between two looks at the traces.
 _LOOK_S = 0.05
 #: Leftovers of a killed run that are older go; those that are younger may be of another rank of this one.
@@ -62,7 +64,7 @@ class Result(Protocol):
     Attributes
     ----------
     target : the file.
-    name : what it is.
+    name, example : what it is, and what a file of it may be called.
     needs : the option that it is asked for by, the packages that it needs, and the extra that brings these.
     keeps : the recordings stay where it could not be made.
     """
@@ -71,6 +73,7 @@ class Result(Protocol):
     def target(self) -> Path: ...  # noqa: D102
 
     name: ClassVar[str]
+    example: ClassVar[str]
     needs: ClassVar[tuple[str, tuple[str, ...], str]]
     keeps: ClassVar[bool]
 
@@ -85,6 +88,7 @@ class DarshanLog:
     target: Path
     dxt: bool
     name: ClassVar[str] = "Darshan log"
+    example: ClassVar[str] = "run.darshan"
     needs: ClassVar[tuple[str, tuple[str, ...], str]] = ("`run --darshan`", ("darshan", "numpy", "pyarrow"), "pioneer")
     keeps: ClassVar[bool] = False
 
@@ -104,6 +108,7 @@ class RunPage:
 
     target: Path
     name: ClassVar[str] = "page"
+    example: ClassVar[str] = "report.html"
     needs: ClassVar[tuple[str, tuple[str, ...], str]] = (
         "`run --report`", ("darshan", "jinja2", "matplotlib", "numpy", "pyarrow"), "analytics")  # fmt: skip
     keeps: ClassVar[bool] = True
@@ -129,6 +134,7 @@ class Timeline:
 
     target: Path
     name: ClassVar[str] = "time line"
+    example: ClassVar[str] = "run.pftrace"
     needs: ClassVar[tuple[str, tuple[str, ...], str]] = ("`run --timeline`", ("numpy", "pyarrow"), "pioneer")
     keeps: ClassVar[bool] = False
 
@@ -173,11 +179,15 @@ class Recording:
         return any(result.keeps for result in self.results)
 
     def settings(self) -> dict[str, str]:
-        """Return the variables by which the tracer and the library know where to record."""
+        """Return the variables by which the tracer and the library know where to record, and how much."""
+        logs = [result for result in self.results if isinstance(result, DarshanLog)]
+        common = {"MPIOX_TRACE_DIR": str(self.folder)}
+        if not any(log.dxt for log in logs) and not any(isinstance(result, Timeline) for result in self.results):
+            common |= {"MPIOX_TRACE_MODE": "recording", **(_WITHOUT_BOUND if logs else {})}
         if not self._for_a_page:
-            return {"MPIOX_TRACE_DIR": str(self.folder)}
+            return common
         skip = os.environ.get("MPIOX_TRACE_SKIP", "")
-        return {"MPIOX_TRACE_DIR": str(self.folder), "MPIOX_REPORT_STATS": str(self.folder / STATISTICS),
+        return {**common, "MPIOX_REPORT_STATS": str(self.folder / STATISTICS),
                 "MPIOX_TRACE_SKIP": "\n".join([*([skip] if skip else []), f"{self.folder}/*"]),
                 "MPIOX_REPORT": ""}  # fmt: skip
 
@@ -191,7 +201,7 @@ class Recording:
         """
         try:
             for result in self.results:
-                check_target(result.target)
+                check_target(result.target, example=result.example)
                 what, packages, extra = result.needs
                 for package in packages:
                     if importlib.util.find_spec(package) is None:
@@ -335,12 +345,12 @@ def _lives(pid: int) -> bool:
 
 def _settle(folder: Path, others_s: float) -> None:
     """Wait until every recording has its end, or no process that could write it; `others_s` for those elsewhere."""
-    from mpiio_ext.pioneer.readers import own
+    from mpiio_ext.pioneer.darshan.convert import heads_of
 
     here, until = os.uname().nodename, time.monotonic() + others_s
     while True:
         began_s = time.monotonic()
-        heads = own.heads([folder])
+        heads = heads_of(folder)
         there = {head.rank for head in heads if head.rank >= 0}
         open_here = [head for head in heads if head.running and head.host == here and _lives(head.pid)]
         open_there = [head for head in heads if head.running and head.host != here]

@@ -72,7 +72,8 @@ def _make(
     if target is not None:
         from mpiio_ext.report.page import render
 
-        check_target(target, [*(item.path for item in sets), *(item.path for item in peers), *inputs])
+        check_target(target, [*(item.path for item in sets), *(item.path for item in peers), *inputs],
+                     example=_DEFAULT_OUTPUT.name)
         page = render(sets, peers, title=title, comparison=comparison, limit=fail_below)
         size = write_whole(target, page.text)
         rows = sum(len(item.rows) for item in sets) + sum(len(item.results) for item in peers)

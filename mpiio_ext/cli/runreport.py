@@ -37,6 +37,6 @@ def report(source: Path, output: Path) -> None:
     from mpiio_ext.cli.logged import RunPage
     from mpiio_ext.common.files import check_target
 
-    check_target(output, [source])
+    check_target(output, [source], example=RunPage.example)
     for line in RunPage(output).write(document_at(source)):
         click.echo(f"mpiio-ext: {line}", err=True)

@@ -111,8 +111,10 @@ def write_whole(
     return len(data)
 
 
-def check_target(path: Path, inputs: Iterable[Path] = ()) -> None:
+def check_target(path: Path, inputs: Iterable[Path] = (), *, example: str = "") -> None:
     """Refuse a target that is an input, a folder, a device, or in no folder, or in one that cannot be written.
+
+    `example` is a name that a file in a folder could have.
 
     Raises
     ------
@@ -126,7 +128,7 @@ def check_target(path: Path, inputs: Iterable[Path] = ()) -> None:
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be written: {error.strerror}", str(path)) from error
     if path.is_dir():
-        wrong = errno.EISDIR, f"is a folder; name a file in it, for example {path / 'report.html'}"
+        wrong = errno.EISDIR, f"is a folder; name a file in it{f', for example {path / example}' if example else ''}"
     elif path.exists() and not path.is_file():
         wrong = errno.EINVAL, "is not a regular file, so nothing can be put in its place"
     elif not path.parent.is_dir():

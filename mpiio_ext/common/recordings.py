@@ -9,10 +9,10 @@ from pathlib import Path
 
 #: The library's statistics, as lines of JSON.
 STATISTICS = "statistics.jsonl"
-#: How the file of each process ends.
-SUFFIX = ".mpioxtrace"
+#: How the file of each process ends: a recording; a trace, where every access was asked for.
+SUFFIXES = (".mpioxrec", ".mpioxtrace")
 
 
 def has_recordings(folder: Path) -> bool:
     """Return whether a folder is one that a run has recorded into."""
-    return folder.is_dir() and next(folder.glob(f"*{SUFFIX}"), None) is not None
+    return folder.is_dir() and any(next(folder.glob(f"*{suffix}"), None) is not None for suffix in SUFFIXES)

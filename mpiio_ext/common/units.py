@@ -152,6 +152,11 @@ def size_text(size_bytes: float, *, exact: bool = False) -> str:
             if whole and whole % factor == 0:
                 return f"{whole // factor:,} {unit}"
         return f"{whole:,} B"
+    return amount_text(size_bytes)
+
+
+def amount_text(size_bytes: float) -> str:
+    """Return bytes that were counted: in powers of 1000 with three digits, ``33.6 MB``, also where a power of two."""
     for unit, decimal in _DECIMAL:
         if abs(size_bytes) >= decimal * 0.9995:  # what rounds to it
             return f"{size_bytes / decimal:.3g} {unit}"

@@ -1,8 +1,8 @@
 """Rows of a trace as calls of Darshan's modules.
 
-Problem. A trace has every call of three layers; Darshan has modules, which count some functions and leave out others.
-Algorithm. A table says of each function what it is to its module. POSIX and stdio count wherever the call was made,
-also by the MPI library; MPI-IO counts what the program itself called. Names of files are looked at once each.
+Problem. A trace has every call of three layers; Darshan's modules count some of them (`meanings`). Algorithm. POSIX
+and stdio count wherever the call was made, also by the MPI library; MPI-IO counts what the program itself called. Names
+of files are looked at once each.
 Guarantees. What has failed, or had no end, is not counted. Files of the system have no record. A file that was only
 looked at (stat) has one where it is a regular file.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,44 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mpiio_ext.pioneer.darshan.meanings import NEED_RECORD, Kind, meaning
 from mpiio_ext.pioneer.darshan.names import clean, is_left_out, record_id
-from mpiio_ext.pioneer.darshan.records import Calls, Integers, Kind, Layout, Records
-
-#: Module -> kind of call -> counter -> functions.
-_TABLE: dict[str, dict[Kind, dict[str, str]]] = {
-    "POSIX": {
-        Kind.OPEN: {"OPENS": "open openat creat mkstemp mkostemp mkstemps mkostemps"},
-        Kind.REOPEN: {"DUPS": "dup dup2 dup3 fcntl"},
-        Kind.READ: {"READS": "read pread readv preadv preadv2"},
-        Kind.WRITE: {"WRITES": "write pwrite writev pwritev pwritev2"},
-        Kind.META: {"STATS": "stat lstat fstat fstatat statx", "SEEKS": "lseek", "RENAME_SOURCES": "rename renameat"},
-        Kind.SYNC: {"FSYNCS": "fsync", "FDSYNCS": "fdatasync"},
-        Kind.CLOSE: {"": "close"},
-        Kind.COUNT: {"MMAPS": "mmap"},
-    },
-    "STDIO": {
-        Kind.OPEN: {"OPENS": "fopen freopen"},
-        Kind.REOPEN: {"FDOPENS": "fdopen"},
-        Kind.READ: {"READS": "fread fgets"},
-        Kind.WRITE: {"WRITES": "fwrite fputs fputc fprintf vfprintf"},
-        Kind.META: {"SEEKS": "fseek fseeko rewind"},
-        Kind.SYNC: {"FLUSHES": "fflush"},
-        Kind.CLOSE: {"": "fclose"},
-    },
-    "MPI-IO": {
-        Kind.OPEN: {"COLL_OPENS": "open"},
-        Kind.SYNC: {"SYNCS": "sync"},
-        Kind.CLOSE: {"": "close"},
-        Kind.COUNT: {"VIEWS": "set_view"},
-    },
-}
-_MEANINGS = {
-    module: {name: (kind, counter) for kind, counters in kinds.items() for counter, names in counters.items()
-             for name in names.split()}
-    for module, kinds in _TABLE.items()
-}  # fmt: skip
-#: Calls on descriptors and names that make no record of a file that has none.
-_NEED_RECORD = (Kind.META, Kind.SYNC, Kind.CLOSE, Kind.COUNT, Kind.REOPEN)
+from mpiio_ext.pioneer.darshan.records import Calls, Integers, Layout, Records
 
 
 @functools.lru_cache(maxsize=4096)
@@ -69,17 +33,6 @@ def block_bytes(folder: str) -> int:
     except OSError:
         above = os.path.dirname(folder)  # noqa: PTH120
         return -1 if above == folder else block_bytes(above)
-
-
-def _meaning(module: str, operation: str) -> tuple[int, str]:
-    """Return what a function is to a module: kind, 0 for nothing, and the name of its counter."""
-    name = operation.removeprefix("MPI_File_").removesuffix("_c") if module == "MPI-IO" else operation
-    found = re.fullmatch(r"(i?)(read|write)(_at)?(?:_(all|ordered|shared))?(_begin)?", name)
-    if module != "MPI-IO" or found is None:
-        return _MEANINGS[module].get(name, (0, ""))
-    nonblocking, verb, _, mode, begin = found.groups()
-    way = "NB" if nonblocking else "SPLIT" if begin else "COLL" if mode in ("all", "ordered") else "INDEP"
-    return Kind[verb.upper()], f"{way}_{verb.upper()}S"
 
 
 class Module:
@@ -159,7 +112,7 @@ class Module:
     def _functions(self, column: pa.DictionaryArray) -> tuple[Integers, Integers]:
         """Return kind and counter of each row's function; kind 0: the module does not count it."""
         layout = self.records.layout
-        meanings = [_meaning(layout.module, name) for name in column.dictionary.to_pylist()]
+        meanings = [meaning(layout.module, name) for name in column.dictionary.to_pylist()]
         kinds = np.array([kind for kind, _ in meanings], np.int64)
         counters = np.array([layout.at(name) if name else -1 for _, name in meanings], np.int64)
         codes = _numbers(column.indices, 0)
@@ -175,7 +128,7 @@ class Module:
             self._places = np.concatenate([self._places, np.array(marks, np.int64)])
         codes = _numbers(column.indices, 0)
         looks = self.records.layout.at("STATS")
-        makes = ~np.isin(calls.kind, _NEED_RECORD) | ((calls.counter == looks) & (looks >= 0))
+        makes = ~np.isin(calls.kind, NEED_RECORD) | ((calls.counter == looks) & (looks >= 0))
         for code in np.unique(codes[makes & (self._places[codes] == -1)]).tolist():
             self._places[code] = self._made(clean(self._names[code]))
         unknown = np.unique(codes[self._places[codes] == -1])

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.errors import MpiioExtError
+from mpiio_ext.pioneer.darshan import recorded, recordings
 from mpiio_ext.pioneer.darshan.calls import Module
 from mpiio_ext.pioneer.darshan.log import Job, write
 from mpiio_ext.pioneer.darshan.names import record_id
@@ -76,6 +77,7 @@ class _Run:
     end_ns: int = 0
     ranks: dict[int, _Rank] = field(default_factory=dict)
     lacks: list[str] = field(default_factory=list)
+    unkept: int = 0
 
 
 def _batches(head: own.Head) -> Iterator[tuple[pa.RecordBatch, Loss]]:
@@ -103,14 +105,19 @@ def _start(head: own.Head) -> int:
     return head.started_ns if moment is None else moment
 
 
-def _read(head: own.Head, start_ns: int, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> None:
-    """Count the calls of one trace file."""
+def _rank_of(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> _Rank:
     rank = max(head.rank, 0)
     one = run.ranks.get(rank)
     if one is None:
         one = run.ranks[rank] = _Rank({each.module: Module(each) for each in layouts},
                                       {each.module: Heat() for each in layouts},
                                       {each.module: Segments() for each in layouts if dxt}, head.host)  # fmt: skip
+    return one
+
+
+def _read(head: own.Head, start_ns: int, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> None:
+    """Count the calls of one trace file."""
+    rank, one = max(head.rank, 0), _rank_of(head, run, layouts, dxt=dxt)
     for module in one.modules.values():
         module.begin()
     last_ns, stop_ns, loss = head.started_ns, None, Loss()
@@ -131,6 +138,25 @@ def _read(head: own.Head, start_ns: int, run: _Run, layouts: Sequence[Layout], *
     run.end_ns = max(run.end_ns, stop_ns or last_ns)
     if loss.truncated or loss.skipped:
         run.lacks.append(f"rank {rank}: its trace has no end, or lacks calls: it was killed, or its disk is full")
+
+
+def _read_recording(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> None:
+    """Take the counters of one recording."""
+    one, recording = _rank_of(head, run, layouts, dxt=dxt), recordings.read(head.path)
+    since = recording.since_ns - run.start_ns
+    for name, module in one.modules.items():
+        places = recorded.fill(recording, name, module.records, since)
+        recorded.warm(recording, name, one.heats[name], run.start_ns)
+        if name in one.segments and name != "STDIO":
+            recorded.keep(recording, places, name, one.segments[name], since)
+    run.end_ns = max(run.end_ns, recording.stopped_ns or recording.last_ns)
+    run.unkept += recording.unkept
+    rank = max(head.rank, 0)
+    if head.running or recording.problem:
+        run.lacks.append(f"rank {rank}: {recording.problem or 'its recording has no end: it was killed'}")
+    if recording.others:
+        run.lacks.append(f"rank {rank}: {recording.others} files had no room of their own: they are together in "
+                         f"the records of {recordings.OTHERS}")  # fmt: skip
 
 
 def _mounts() -> list[tuple[str, str]]:
@@ -177,7 +203,7 @@ def _modules(run: _Run, layouts: Sequence[Layout], everyone: int) -> tuple[dict[
         trace = f"DXT_{_HEATS[layout.module]}"
         regions[trace] = b""
         for rank, one in sorted(run.ranks.items()):
-            if layout.module in one.segments:
+            if layout.module in one.segments and not run.unkept:
                 regions[trace] += one.segments[layout.module].packed(ranks[rank].names, rank, one.host)
             if heat := one.heats[layout.module].packed(_HEATS[layout.module], rank, length_s):
                 heats.append(heat)
@@ -186,14 +212,19 @@ def _modules(run: _Run, layouts: Sequence[Layout], everyone: int) -> tuple[dict[
     return regions, names, total
 
 
+def heads_of(folder: Path) -> list[own.Head]:
+    """Return what recordings say of their processes, or traces where there is none, by rank and start."""
+    return recordings.heads([folder]) or own.heads([folder])
+
+
 def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "") -> Written:
-    """Write a trace of ``mpiio-ext trace`` as a Darshan log.
+    """Write a trace of ``mpiio-ext trace``, or a recording, as a Darshan log.
 
     Parameters
     ----------
-    traces : folder with the trace files of one run.
+    traces : folder with the trace files of one run, or with its recordings.
     target : the log.
-    dxt : with every access (modules DXT_POSIX and DXT_MPIIO).
+    dxt : with every access (modules DXT_POSIX and DXT_MPIIO); of recordings only where all have room for theirs.
     missing : what the caller knows to be missing, one line.
 
     Raises
@@ -203,16 +234,20 @@ def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "")
     FileSystemError, MissingExtraError
         As of `log.write`.
     """
-    heads = own.heads([traces])
+    recorded_heads = recordings.heads([traces])
+    heads = recorded_heads or own.heads([traces])
     if any(head.rank >= 0 for head in heads):
         heads = [head for head in heads if head.rank >= 0]  # not shells and launchers of ranks
     if not heads:
         raise NothingRecordedError("no call was recorded: the program has done no I/O, or is linked statically")
     layouts = [Layout(module) for module in _HEATS]
-    starts = [_start(head) for head in heads]
+    starts = [head.started_ns if recorded_heads else _start(head) for head in heads]
     run = _Run(min(starts), lacks=[missing] if missing else [])
     for head, start_ns in zip(heads, starts, strict=True):
-        _read(head, start_ns, run, layouts, dxt=dxt)
+        if recorded_heads:
+            _read_recording(head, run, layouts, dxt=dxt)
+        else:
+            _read(head, start_ns, run, layouts, dxt=dxt)
     processes = max(1, *(head.ranks for head in heads))
     if lost := processes - len(run.ranks):
         run.lacks.append(f"{lost} of {processes} ranks have no trace")

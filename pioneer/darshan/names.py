@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 #: Folders whose files Darshan's runtime leaves out.
-_LEFT_OUT = ("/etc/", "/dev/", "/usr/", "/bin/", "/boot/", "/lib/", "/opt/", "/sbin/", "/sys/", "/proc/", "/var/")
+LEFT_OUT = ("/etc/", "/dev/", "/usr/", "/bin/", "/boot/", "/lib/", "/opt/", "/sbin/", "/sys/", "/proc/", "/var/")
 _MASK = (1 << 64) - 1
 #: The twelve steps of a round: bits, and whether to the right.
 _STEPS = ((43, 1), (9, 0), (8, 1), (38, 1), (23, 0), (5, 1), (35, 1), (49, 0), (11, 1), (12, 1), (18, 0), (22, 1))
@@ -27,7 +27,7 @@ def clean(name: str) -> str:
 
 def is_left_out(name: str) -> bool:
     """Return whether Darshan's runtime has no record of such a file, as of the system's."""
-    return name.startswith(_LEFT_OUT)
+    return name.startswith(LEFT_OUT)
 
 
 def _mix(a: int, b: int, c: int) -> tuple[int, int, int]:

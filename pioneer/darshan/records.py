@@ -14,7 +14,6 @@ whole nanoseconds until they are written.
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -22,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpiio_ext.pioneer.darshan.log import counter_names
+from mpiio_ext.pioneer.darshan.meanings import Kind
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -32,19 +32,6 @@ _EDGES = np.array([101, 1025, 10241, 102401, 1048577, 4194305, 10485761, 1048576
 #: Columns of what is kept between batches: ends of the last read and write, kind of the last access, end of the last
 #: call of each kind of time.
 _READ_BYTE, _WRITTEN_BYTE, _ACCESS, _META_END, _READ_END, _WRITE_END = range(6)
-
-
-class Kind(enum.IntEnum):
-    """What a call is to its record. COUNT: nothing but its counter; REOPEN: a duplicate of what is open."""
-
-    OPEN = 1
-    REOPEN = 2
-    READ = 3
-    WRITE = 4
-    META = 5
-    SYNC = 6
-    CLOSE = 7
-    COUNT = 8
 
 
 class Layout:

@@ -16,8 +16,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from mpiio_ext.pioneer.darshan.meanings import Kind
 from mpiio_ext.pioneer.darshan.names import record_id
-from mpiio_ext.pioneer.darshan.records import Calls, Integers, Kind
+from mpiio_ext.pioneer.darshan.records import Calls, Integers
 
 _MOST_BINS, _FIRST_WIDTH_S = 200, 0.1
 _HOST_BYTES = 64
@@ -54,6 +55,19 @@ class Heat:
             edges[0], edges[-1] = start[at], end[at]
             share = np.diff(edges) / (end[at] - start[at])
             self._bins[line[at], first[at] : last[at] + 1] += np.round(some.size[at] * share).astype(np.int64)
+
+    def add_bins(self, bins: Integers, width_ns: int, from_ns: int) -> None:
+        """Add bins of another width, which begin `from_ns` after the start of the job; their sum stays."""
+        filled = np.flatnonzero(bins.any(axis=0))
+        if len(filled) == 0:
+            return
+        edges = (from_ns + np.arange(filled[-1] + 2) * width_ns) / 1e9
+        self._reach(float(edges[-1]))
+        ends = np.minimum(np.arange(1, _MOST_BINS + 1) * self.width_s, edges[-1])
+        for line, some in enumerate(bins):
+            so_far = np.concatenate([[0], np.cumsum(some[: filled[-1] + 1])])
+            reached = np.round(np.interp(ends, edges, so_far)).astype(np.int64)
+            self._bins[line] += np.diff(reached, prepend=0)
 
     def packed(self, module: str, rank: int, end_s: float) -> bytes:
         """Return the record up to the end of the job; none where no byte was moved."""

@@ -154,8 +154,13 @@ def test_modules_that_darshan_left_incomplete(tmp_path: pathlib.Path) -> None:
     modules = {"POSIX": (4, posix(1, -1, {OPENS: 4})), "HEATMAP": (1, b"\0" * 64)}
     outcome, (job,), (row,) = run(tmp_path, make_log(Job(), {1: "/a"}, modules, partial=["POSIX"]))
     assert outcome.status == "partial"
-    assert "POSIX is incomplete" in outcome.reason
     assert (job["partial"], job["modules"], row["opens"]) == (True, ["POSIX", "HEATMAP"], 4)
+    assert "POSIX is incomplete: Darshan ran out of memory" in outcome.reason
+    log = Log.parse(make_log(Job(), {1: "/a"}, {**modules, 53: (1, b"what is no module")}))
+    log.partial = 1 << 53
+    damaged, *_ = run(tmp_path, log.pack())
+    assert damaged.reason == ("module 53 is incomplete: no release of Darshan that is known has it, so the header is"
+                              " damaged")  # fmt: skip
 
 
 @pytest.mark.parametrize("module", ["POSIX", "STDIO", "MPI-IO", "LUSTRE"])

@@ -285,3 +285,74 @@ def test_two_of_seven_ranks_write_all(writers: int, cause: str | None) -> None:
     found = diagnose({**JOB, "processes": 7, "run_time": 12.0}, [row], activity=seen)
     assert dict(causes(found)).get("few_writers") == ("medium" if cause else None)
     assert ("2 of 7 processes write all of the data." in found.text()) == bool(cause)
+
+
+def test_metadata_calls_of_one_rank_are_not_divided_by_all() -> None:
+    """Rank 5 of 64 makes 1,000 files in 30 s: that is 30 s of the job, not half a second of each rank."""
+    nothing = {"write_start": None, "write_end": None, "bytes_written": 0, "write_time": 0.0}
+    rows = [rank_file(rank, **nothing, processes=64, opens=100, meta_time=3.0) for rank in range(10)]
+    job = {**JOB, "processes": 64, "run_time": 100.0}
+    alone = np.zeros((2, 64))
+    alone[:, 5] = 30.0, 1000.0
+    found = diagnose(job, rows, activity=Activity("HEATMAP", 64, 100.0, alone=alone))
+    assert causes(found) == [("metadata", "high")]
+    assert found.findings[0].title == (
+        "Metadata storm of one rank: metadata calls (open, stat, seek, sync) of rank 5 alone take most of its I/O"
+        " time.")  # fmt: skip
+    assert found.findings[0].time == 30.0 and found.findings[0].of_run == pytest.approx(0.3)
+    told = {each.meaning: each.value for each in found.findings[0].evidence}
+    assert (told["metadata calls of a process"], told["opens of a process"], told["processes"]) == (30.0, 1000.0, 64.0)
+    several = np.zeros((2, 64))
+    several[:, :10] = [[3.0], [100.0]]
+    spread = diagnose(job, rows, activity=Activity("HEATMAP", 64, 100.0, alone=several))
+    assert [each for each in spread.findings if "alone" in each.title] == []
+
+
+@pytest.mark.parametrize(("piece", "calls", "busy", "cause"), [
+    (1, 4_000_000, 9.0, True), (45, 4_000_000, 9.0, True), (100_000, 4_000_000, 9.0, False), (1, 4_000, 9.0, False),
+    (1, 4_000_000, 0.5, False)])  # fmt: skip
+def test_tiny_pieces_through_the_c_library(piece: int, calls: int, busy: float, cause: bool) -> None:
+    """POSIX has none of these calls: there is no histogram, only how many they are, how large, and how long."""
+    row = file(0, 10, processes=4, ranks=4, writes=calls, bytes_written=calls * piece, write_size_1m_4m=0,
+               write_time=busy * 4, slowest_rank_time=busy, consec_writes=0, mpiio_coll_writes=None)  # fmt: skip
+    found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])
+    assert (("small_requests", "high") in causes(found)) == cause
+    if cause:
+        assert f"through the C library, {piece} B a call: the calls take the time" in found.conclusion
+
+
+@pytest.mark.parametrize(("changed", "cause"), [
+    ({}, "redundant_reads"),
+    ({"bytes_read": 64 << 20, "reads": 64, "slowest_rank_bytes": 1 << 20, "fastest_rank_bytes": 1 << 20},
+     "contention"),  # each its own part
+    ({"slowest_rank_bytes": 4000 << 20, "fastest_rank_bytes": 1 << 20}, "root_reads"),  # one rank, again and again
+])  # fmt: skip
+def test_ranks_that_read_the_same_data_from_one_target(changed: dict[str, Any], cause: str) -> None:
+    """Each of 64 ranks reads all of a file on one OST: the target is not the cause, what is asked of it is."""
+    row = file(0, 10, "read", processes=64, ranks=64, bytes_read=4096 << 20, reads=4096, read_size_1m_4m=4096,
+               consec_reads=4000, max_offset_read=(64 << 20) - 1, stripe_count=1, osts=[3], read_time=600.0,
+               slowest_rank_time=9.9, slowest_rank_bytes=64 << 20, fastest_rank_bytes=64 << 20,
+               mpiio_coll_reads=None, mpiio_indep_reads=None)  # fmt: skip
+    found = diagnose({**JOB, "run_time": 12.0}, [{**row, **changed}], "read")
+    assert causes(found)[0] == (cause, "high") and len([name for name, _ in causes(found) if name in (
+        "redundant_reads", "contention")]) <= 1, found.text()
+    if cause == "redundant_reads":
+        assert "4.29 GB are read of 67.1 MB, 64 times over" in found.conclusion and "MPI_Bcast" in found.text()
+
+
+def test_a_share_of_at_most_all_is_not_told() -> None:
+    """At most 100 % says nothing; the share of the run time does, and else the time."""
+    row = file(0, 10, ranks=9, unaligned=100)
+    assert diagnose(JOB, [row]).conclusion.endswith("This may explain at most 10 % of the run time (10 s).")
+    assert diagnose({**JOB, "run_time": 10.0}, [row]).conclusion.endswith("This may explain at most 10 s.")
+
+
+def test_bytes_of_one_sentence_have_one_form() -> None:
+    """32 MiB are 33.6 MB beside 537 MB; blocks and requests are said as they were set."""
+    row = file(0, 10, processes=4, ranks=4, bytes_written=512 << 20, mpiio_bytes_written=32 << 20, bytes_read=0,
+               mpiio_bytes_read=0, write_time=9.0, slowest_rank_time=9.0, bytes_per_second=None)  # fmt: skip
+    found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])
+    assert "(33.6 MB of MPI-IO writes are 537 MB at the file system, 16 times as much)" in found.conclusion
+    assert "written through MPI-IO: 33.6 MB" in found.text()
+    blocks = diagnose(JOB, [file(0, 10, ranks=9, unaligned=100)]).text()
+    assert "block: 1,048,576 B" in blocks

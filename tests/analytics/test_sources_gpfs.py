@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
+import re
 from typing import Any
 
 import pytest
@@ -70,6 +71,20 @@ def test_mmdf_in_other_units_and_of_disks_without_new_blocks(tmp_path: pathlib.P
     star = read(tmp_path, texts.MMDF.replace("1048576 ( 25%)          1888 ( 0%)", "0 (  0%)   0 ( 0%)  *", 1))
     assert disks_of(star, "disk", "free_blocks", "allocatable")[1] == ("data1", 0, False)
     assert star.status == "whole"
+
+
+def test_mmdf_with_a_unit_behind_each_size(tmp_path: pathlib.Path) -> None:
+    """As ``--block-size auto`` prints them: rounded, so that pools do not add up."""
+    text = texts.MMDF.replace("in KB", "     ").replace("4194304       -1", "   4.1G       -1")
+    text = text.replace("1048576 ( 25%)", "1.001G ( 25%)").replace("1888 ( 0%)", "1.8M ( 0%)")
+    numbers = re.sub(r"(?<=\s)([0-9]{4,})(?= +(?:-?[0-9]+ |[0-9]+ \(|\())", lambda found: f"{found[1]}K", text)
+    auto = read(tmp_path, numbers)
+    assert auto.status == "whole" and auto.source == "mmdf", said(auto)
+    names = ("disk", "size", "free_blocks", "free_fragments")
+    assert disks_of(auto, *names)[1] == ("data1", round(4.1 * (1 << 20)), round(1.001 * (1 << 20)), 1843)
+    assert disks_of(auto, *names)[0] == disks_of(read(tmp_path, texts.MMDF), *names)[0]
+    bad = read(tmp_path, numbers.replace("4.1G", "4.1.1G", 1))
+    assert said(bad)[0].startswith("input:11: neither heading, disk, total nor inodes: 'data1")
 
 
 @pytest.mark.parametrize(("old", "new", "problem", "rows"), [

@@ -36,6 +36,7 @@ def check() -> ModuleType:
 def copy_of_the_sources(folder: Path) -> Path:
     """Copy what the generators read, their script with it."""
     shutil.copytree(ROOT / "csrc", folder / "csrc")
+    shutil.copytree(ROOT / "pioneer" / "darshan", folder / "pioneer" / "darshan")
     shutil.copy(ROOT / "build.py", folder)
     return folder
 

@@ -250,7 +250,9 @@ def test_only_a_log_brings_the_tracer(tmp_path: pathlib.Path) -> None:
     assert not [word for word in plain if "_trace.so" in word or "MPIOX_TRACE" in word]
     words = dry("--darshan", str(tmp_path / "log"), "./app").split()
     more = [word.partition("=") for word in words if word not in plain]
-    assert [name for name, _, _ in more] == ["LD_PRELOAD", "MPIOX_TRACE_DIR"]
+    assert [name for name, _, _ in more] == [
+        "LD_PRELOAD", "MPIOX_RECORDING_BYTES", "MPIOX_RECORDING_NODE_BYTES", "MPIOX_TRACE_DIR", "MPIOX_TRACE_MODE",
+    ]  # fmt: skip
     assert more[0][2].split(":")[0].endswith("/libmpiio_ext_trace.so")
     assert not list(tmp_path.glob(".*"))
 

@@ -41,6 +41,7 @@ static const char *const module_names[] = {
     "NULL",  "POSIX",     "MPI-IO",    "H5F",   "H5D",  "PNETCDF_FILE", "PNETCDF_VAR", "BG/Q", "LUSTRE",
     "STDIO", "DXT_POSIX", "DXT_MPIIO", "MDHIM", "APXC", "APMPI",        "HEATMAP",     "DFS",  "DAOS",
 };
+enum { MODULE_NAMES = sizeof(module_names) / sizeof(module_names[0]) };
 enum {
     MODULE_POSIX = 1,
     MODULE_MPIIO,
@@ -439,7 +440,7 @@ static void put_file(log_reader *reader, mpiox_darshan_file *file, int64_t log_i
 /* The name of a module; of one that came later, a number in `text`. */
 static const char *module_name(int module, char *text, size_t text_bytes)
 {
-    if (module < (int)(sizeof(module_names) / sizeof(module_names[0])))
+    if (module < MODULE_NAMES)
         return module_names[module];
     snprintf(text, text_bytes, "module %d", module);
     return text;
@@ -514,10 +515,10 @@ static int explain(const log_reader *reader, char *text, size_t text_bytes)
                              mpiox_darshan_stage_name(k), reader->blame.why[k]);
     for (int k = 0; k < MAX_MODULES; k++)
         if (reader->module_partial[k] && (size_t)used < text_bytes)
-            used += snprintf(text + used, text_bytes - (size_t)used,
-                             "%s%s is incomplete: Darshan ran out of memory "
-                             "for its records in the run",
-                             used > 0 ? "; " : "", module_name(k, number, sizeof(number)));
+            used += snprintf(text + used, text_bytes - (size_t)used, "%s%s is incomplete: %s", used > 0 ? "; " : "",
+                             module_name(k, number, sizeof(number)),
+                             k < MODULE_NAMES ? "Darshan ran out of memory for its records in the run"
+                                              : "no release of Darshan that is known has it, so the header is damaged");
     if (reader->left_out > 0 && (size_t)used < text_bytes)
         used += snprintf(text + used, text_bytes - (size_t)used,
                          "%s%lld records of POSIX left out: of Darshan 3.0, with calls of STDIO among them",

@@ -2,7 +2,7 @@
  * mpiox_trace_core.c - see mpiox_trace_core.h.
  *
  * Algorithm. A record is made on the stack of the call, and written under the lock. What it names for the first time, a
- *            file or an operation, is defined in the trace file before it.
+ *            file or an operation, is defined in the trace file before it. A recording has counters instead.
  */
 #include "mpiox_trace_core.h"
 
@@ -12,11 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mpiox_recording.h"
+#include "mpiox_recording_file.h"
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_file.h"
 #include "mpiox_trace_lock.h"
 #include "mpiox_trace_names.h"
+#include "mpiox_trace_place.h"
 #include "mpiox_trace_system.h"
 
 enum { LIBRARIES = 2 };
@@ -127,7 +130,7 @@ int mpiox_trace_event_number(const char *name)
 
 void mpiox_trace_extra_text(mpiox_tracefile_record *call, int key, const char *text)
 {
-    const int32_t number = text != NULL ? mpiox_trace_text_number(text) : 0;
+    const int32_t number = text != NULL && !mpiox_recording_wanted ? mpiox_trace_text_number(text) : 0;
 
     if (number > 0)
         mpiox_trace_extra(call, key, number);
@@ -273,11 +276,16 @@ static inline bool is_written(const mpiox_tracefile_record *call)
 
 void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
 {
-    const int error = errno;
-
     if (call->duration < 0)
         mpiox_trace_stop(call);
     call->result = result;
+    if (mpiox_recording_wanted) {
+        mpiox_trace_lock();
+        mpiox_recording_add(call);
+        mpiox_trace_unlock();
+        return;
+    }
+    const int error = errno;
     if (result < 0 && (call->layer == MPIOX_TRACEFILE_POSIX || call->layer == MPIOX_TRACEFILE_STDIO))
         mpiox_trace_extra(call, MPIOX_KEY_ERRNO, error);
     mpiox_trace_lock();
@@ -288,12 +296,9 @@ void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
     errno = error;
 }
 
-void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer, int32_t file, int64_t handle)
+/* Under the lock, so that beginnings are in the order of their times. */
+static void begin(mpiox_tracefile_record *call)
 {
-    mpiox_trace_thread *self = &mpiox_trace_self;
-
-    prepare(call, operation, layer, file, handle);
-    call->closes = true;
     mpiox_trace_lock();
     call->start = mpiox_trace_now();
     if (is_named(call) && mpiox_trace_file_begin(call))
@@ -301,6 +306,18 @@ void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer
     else
         stop_for_good();
     mpiox_trace_unlock();
+}
+
+void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer, int32_t file, int64_t handle)
+{
+    mpiox_trace_thread *self = &mpiox_trace_self;
+
+    prepare(call, operation, layer, file, handle);
+    call->closes = true;
+    if (mpiox_recording_wanted)
+        call->start = mpiox_trace_now();
+    else
+        begin(call);
     self->depth++;
     if (self->frames < MPIOX_TRACE_FRAMES)
         self->frame[self->frames++] = (uintptr_t)call;
@@ -321,6 +338,18 @@ static void step_out(const mpiox_tracefile_record *call)
         self->frames--;
 }
 
+/* The call has no record. */
+static void cancel(int64_t thread, int64_t depth)
+{
+    mpiox_trace_file_done(thread, depth);
+    if (mpiox_recording_wanted)
+        return;
+    mpiox_trace_lock();
+    if (!mpiox_trace_file_cancel(thread))
+        stop_for_good();
+    mpiox_trace_unlock();
+}
+
 void mpiox_trace_left(uintptr_t stack)
 {
     mpiox_trace_thread *self = &mpiox_trace_self;
@@ -329,11 +358,7 @@ void mpiox_trace_left(uintptr_t stack)
         mpiox_trace_file_done(self->number - 1, self->depth); /* of what was left inside of it */
         self->frames--;
         self->depth--;
-        mpiox_trace_file_done(self->number - 1, self->depth);
-        mpiox_trace_lock();
-        if (!mpiox_trace_file_cancel(self->number - 1))
-            stop_for_good();
-        mpiox_trace_unlock();
+        cancel(self->number - 1, self->depth);
     }
 }
 
@@ -346,9 +371,46 @@ void mpiox_trace_leave(mpiox_tracefile_record *call, int64_t result)
 void mpiox_trace_leave_without(mpiox_tracefile_record *call)
 {
     step_out(call);
-    mpiox_trace_drop(call);
+    cancel(call->thread, call->depth);
+}
+
+/* ---- the life of the file ---------------------------------------------------------------------------------------- */
+
+void mpiox_trace_rank(int rank, int ranks)
+{
+    mpiox_trace_here.rank = rank;
+    mpiox_trace_here.ranks = ranks;
+    mpiox_trace_file_rank();
+    mpiox_recording_rank();
+}
+
+void mpiox_trace_end(int state, bool again)
+{
     mpiox_trace_lock();
-    if (!mpiox_trace_file_cancel(call->thread))
-        stop_for_good();
+    mpiox_trace_file_end(state, again);
+    mpiox_recording_end(state, again);
+    mpiox_trace_unlock();
+}
+
+void mpiox_trace_mark(int state)
+{
+    mpiox_trace_lock();
+    mpiox_trace_file_mark(state);
+    mpiox_recording_mark(state);
+    mpiox_trace_unlock();
+}
+
+void mpiox_trace_forget(void)
+{
+    mpiox_trace_file_forget();
+    mpiox_recording_forget();
+}
+
+void mpiox_trace_finalizing(void)
+{
+    if (!mpiox_recording_wanted)
+        return;
+    mpiox_trace_lock();
+    mpiox_recording_stop(mpiox_trace_now());
     mpiox_trace_unlock();
 }

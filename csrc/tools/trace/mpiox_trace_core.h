@@ -64,4 +64,11 @@ int32_t mpiox_trace_text_number(const char *text);
 /* Name of an operation that is not in the list; -1: there are too many. */
 int mpiox_trace_event_number(const char *name);
 
+/* The file of this process, a trace or a recording; _rank and _forget under the lock. */
+void mpiox_trace_rank(int rank, int ranks);  /* it is known from now on */
+void mpiox_trace_end(int state, bool again); /* of MPIOX_TRACEFILE_*; `again`: what follows begins another file */
+void mpiox_trace_mark(int state);            /* change the state alone */
+void mpiox_trace_forget(void);               /* in the child of a fork: it is the parent's */
+void mpiox_trace_finalizing(void);           /* MPI_Finalize begins */
+
 #endif

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 
+#include "mpiox_recording.h"
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_core.h"
 
@@ -15,7 +16,7 @@ MPIOX_TRACE_EXPORT void mpiox_trace_event(const char *name, const char *file, in
                                           int64_t start_ns, int64_t duration_ns, const char *details)
 {
     const int error = errno;
-    const int operation = mpiox_trace_enabled() ? mpiox_trace_event_number(name) : -1;
+    const int operation = mpiox_trace_enabled() && !mpiox_recording_wanted ? mpiox_trace_event_number(name) : -1;
     mpiox_tracefile_record call;
 
     if (operation >= 0) {

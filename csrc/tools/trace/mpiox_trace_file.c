@@ -13,25 +13,20 @@
 #include "mpiox_trace_file.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "mpiox_trace_clock.h"
+#include "mpiox_trace_place.h"
 #include "mpiox_trace_system.h"
 
 enum {
     SLOTS_END = MPIOX_TRACEFILE_SLOTS_AT + MPIOX_TRACEFILE_SLOTS * (int)sizeof(mpiox_tracefile_slot),
     WINDOW_BLOCKS = 16,
-    WINDOW_BYTES = WINDOW_BLOCKS * MPIOX_TRACEFILE_BLOCK_BYTES,
-    FOLDER_MAX = 3072,
-    TRIES = 1000
+    WINDOW_BYTES = WINDOW_BLOCKS * MPIOX_TRACEFILE_BLOCK_BYTES
 };
 
-static char folder[FOLDER_MAX], path[FOLDER_MAX + 512];
-static bool stopped; /* for good */
-static int rank = -1, ranks;
+static const char suffix[] = ".mpioxtrace";
 static mpiox_tracefile_header *header; /* mapped; NULL: there is no file */
 static uint8_t *window;
 static int64_t window_offset; /* in the file */
@@ -39,73 +34,15 @@ static mpiox_tracefile_block *block;
 
 mpiox_trace_writer mpiox_trace_file;
 static mpiox_trace_writer *const w = &mpiox_trace_file;
+static mpiox_trace_place *const here = &mpiox_trace_here;
 
 _Static_assert(sizeof(mpiox_tracefile_header) <= MPIOX_TRACEFILE_SLOTS_AT &&
                    (int)SLOTS_END <= (int)MPIOX_TRACEFILE_HEADER_BYTES,
                "the slots lie between the header's numbers and the first block");
 
-void mpiox_trace_file_folder(const char *name)
-{
-    stopped = name[0] != '/' || strlen(name) >= sizeof folder;
-    if (!stopped)
-        strcpy(folder, name);
-}
-
-static void say_stopped(const char *why)
-{
-    char text[FOLDER_MAX + 600];
-
-    snprintf(text, sizeof text, "mpiio_ext trace: %s: %s; tracing of process %d ends here, the program goes on\n",
-             path[0] != '\0' ? path : folder, why, (int)getpid());
-    mpiox_trace_say(text);
-    stopped = true;
-}
-
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-static void name_file(char *name, size_t bytes, const char *host, int attempt)
-{
-    char who[32] = "norank", again[16] = "";
-
-    if (rank >= 0)
-        snprintf(who, sizeof who, "rank%d", rank);
-    if (attempt > 0)
-        snprintf(again, sizeof again, ".%d", attempt);
-    snprintf(name, bytes, "%s/%s.%s.%d%s.mpioxtrace", folder, who, host, (int)getpid(), again);
-}
-
-/* A process has one file after another when it executes another program. Returns the new file, or -1. */
-static int create_file(const char *host)
-{
-    for (int attempt = 0; attempt < TRIES; attempt++) {
-        name_file(path, sizeof path, host, attempt);
-        if (access(path, F_OK) == 0)
-            continue;
-        int fd = mpiox_trace_create(path);
-        if (fd < 0 && attempt == 0) {
-            mpiox_trace_make_folder(folder);
-            fd = mpiox_trace_create(path);
-        }
-        if (fd >= 0)
-            return fd;
-    }
-    return -1;
-}
-
-static void command_line(char *text, size_t bytes)
-{
-    FILE *from = fopen("/proc/self/cmdline", "re");
-    const size_t length = from != NULL ? fread(text, 1, bytes - 1, from) : 0;
-
-    for (size_t i = 0; i + 1 < length; i++)
-        if (text[i] == '\0')
-            text[i] = ' ';
-    text[length] = '\0';
-    if (from != NULL)
-        fclose(from);
-}
-
-static bool map_header(int fd, const char *host)
+static bool map_header(int fd)
 {
     header = mpiox_trace_allocate(fd, 0, SLOTS_END) == 0 && mpiox_trace_cut(fd, MPIOX_TRACEFILE_HEADER_BYTES) == 0
                  ? mpiox_trace_map(fd, 0, sizeof *header)
@@ -121,10 +58,10 @@ static bool map_header(int fd, const char *host)
     header->unix_minus_monotonic = mpiox_trace_unix() - header->started;
     header->pid = getpid();
     header->parent = getppid();
-    header->rank = rank;
-    header->ranks = ranks;
-    snprintf(header->host, sizeof header->host, "%s", host);
-    command_line(header->command, sizeof header->command);
+    header->rank = here->rank;
+    header->ranks = here->ranks;
+    memcpy(header->host, here->host, sizeof header->host);
+    mpiox_trace_place_command(header->command, sizeof header->command);
     memcpy(header->magic, MPIOX_TRACEFILE_MAGIC, sizeof header->magic);
     uint8_t *begin = mpiox_trace_map(fd, 0, SLOTS_END);
     if (begin != NULL)
@@ -147,22 +84,18 @@ static void drop(void)
 
 bool mpiox_trace_file_ready(void)
 {
-    char host[256] = "host";
-
-    if (header != NULL || stopped)
-        return header != NULL && !stopped;
-    gethostname(host, sizeof host - 1);
-    const int fd = create_file(host);
+    if (header != NULL || here->stopped)
+        return header != NULL && !here->stopped;
+    const int fd = mpiox_trace_place_create(suffix);
     if (fd < 0) {
-        path[0] = '\0';
-        say_stopped("no file can be created here, check that the folder can be written");
+        mpiox_trace_place_stop("no file can be created here, check that the folder can be written");
         return false;
     }
-    const bool mapped = map_header(fd, host);
+    const bool mapped = map_header(fd);
     mpiox_trace_close(fd);
     if (!mapped) {
         drop();
-        say_stopped("no space left, or the file cannot be mapped: free space, or name another folder");
+        mpiox_trace_place_stop("no space left, or the file cannot be mapped: free space, or name another folder");
         return false;
     }
     window_offset = MPIOX_TRACEFILE_HEADER_BYTES - WINDOW_BYTES;
@@ -184,7 +117,7 @@ static void finish_block(void)
 static bool next_window(void)
 {
     const int64_t offset = window_offset + WINDOW_BYTES;
-    const int fd = mpiox_trace_open(path);
+    const int fd = mpiox_trace_open(here->path);
     uint8_t *mapped = fd >= 0 && mpiox_trace_allocate(fd, offset, offset + WINDOW_BYTES) == 0
                           ? mpiox_trace_map(fd, offset, WINDOW_BYTES)
                           : NULL;
@@ -204,7 +137,7 @@ static bool next_window(void)
 /* Room for `bytes` more in the present block, else in the next one. */
 static bool room(int64_t bytes)
 {
-    if (stopped || header == NULL)
+    if (here->stopped || header == NULL)
         return false;
     if (block != NULL && w->block_end - w->at >= bytes)
         return true;
@@ -212,7 +145,7 @@ static bool room(int64_t bytes)
         finish_block();
     if ((block == NULL || w->block_end == window + WINDOW_BYTES) && !next_window()) {
         mpiox_trace_file_end(MPIOX_TRACEFILE_FULL, false);
-        say_stopped("the trace cannot grow, no space is left: free space, or name another folder");
+        mpiox_trace_place_stop("the trace cannot grow, no space is left: free space, or name another folder");
         return false;
     }
     block = (mpiox_tracefile_block *)(void *)w->block_end;
@@ -293,29 +226,13 @@ bool mpiox_trace_file_operation(int operation, int layer, const char *name)
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-void mpiox_trace_file_rank(int mine, int all)
+void mpiox_trace_file_rank(void)
 {
-    char before[sizeof path];
-
-    rank = mine;
-    ranks = all;
     if (header == NULL)
         return;
-    header->rank = rank;
-    header->ranks = ranks;
-    memcpy(before, path, sizeof path);
-    for (int attempt = 0; attempt < TRIES; attempt++) {
-        name_file(path, sizeof path, header->host, attempt);
-        if (access(path, F_OK) != 0 && mpiox_trace_rename(before, path) == 0)
-            return;
-    }
-    memcpy(path, before, sizeof path);
-}
-
-void mpiox_trace_file_lose(void)
-{
-    if (header != NULL)
-        header->lost++;
+    header->rank = here->rank;
+    header->ranks = here->ranks;
+    mpiox_trace_place_rename(suffix);
 }
 
 void mpiox_trace_file_end(int how, bool again)
@@ -326,13 +243,13 @@ void mpiox_trace_file_end(int how, bool again)
         finish_block();
     const int64_t bytes = (int64_t)header->committed;
     header->state = (uint32_t)how;
-    const int fd = mpiox_trace_open(path);
+    const int fd = mpiox_trace_open(here->path);
     if (fd >= 0) {
         mpiox_trace_cut(fd, bytes);
         mpiox_trace_close(fd);
     }
     drop();
-    stopped = stopped || !again;
+    here->stopped = here->stopped || !again;
 }
 
 void mpiox_trace_file_mark(int how)

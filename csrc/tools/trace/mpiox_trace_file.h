@@ -25,8 +25,6 @@ typedef struct mpiox_trace_writer {
 
 extern mpiox_trace_writer mpiox_trace_file;
 
-/* Where the files go; before everything else. Absolute; "" or too long: nothing is ever written. */
-void mpiox_trace_file_folder(const char *folder);
 /* A file to write to, made when there is none yet. False: there cannot be one; that has been said on stderr. */
 bool mpiox_trace_file_ready(void);
 /* Append. False: the file is full for good. */
@@ -35,8 +33,7 @@ bool mpiox_trace_file_begin(const mpiox_tracefile_record *call);
 bool mpiox_trace_file_cancel(int64_t thread);
 bool mpiox_trace_file_text(int64_t number, const char *text);
 bool mpiox_trace_file_operation(int operation, int layer, const char *name);
-void mpiox_trace_file_rank(int rank, int ranks); /* known from now on: the file's name says it */
-void mpiox_trace_file_lose(void);                /* count a call that is not recorded */
+void mpiox_trace_file_rank(void); /* it is known from now on: the file's name says it */
 /* Say how it ended, cut the file to what it holds. `again`: what follows begins another file. */
 void mpiox_trace_file_end(int state, bool again);
 void mpiox_trace_file_mark(int state); /* change the state alone: MPIOX_TRACEFILE_EXECUTED, _RUNNING */

@@ -3,13 +3,16 @@
  *
  * Problem.   Threads, signal handlers and the tracer's own calls must not disturb each other, at the cost of some tens
  *            of nanoseconds a call.
- * Algorithm. A word in memory: whoever finds it taken yields. A thread notes that it is inside the tracer before it
- *            takes the lock; calls it makes then, or a signal handler in it, are not recorded.
+ * Algorithm. A word in memory: whoever finds it taken yields. A process of one thread leaves it alone. A thread notes
+ *            that it is inside the tracer before it takes the lock; calls it makes then, or a signal handler in it, are
+ *            not recorded.
  */
 #ifndef MPIOX_TRACE_LOCK_H
 #define MPIOX_TRACE_LOCK_H
 
+#include <features.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { MPIOX_TRACE_FRAMES = 32 };
@@ -27,6 +30,14 @@ extern _Thread_local mpiox_trace_thread mpiox_trace_self __attribute__((tls_mode
 
 extern atomic_int mpiox_trace_lock_word;
 
+#ifdef __GLIBC__
+/* Not 0: the process has one thread, which the lock need not keep from others. C libraries before 2.32 have none. */
+extern char __libc_single_threaded __attribute__((weak));
+#define MPIOX_TRACE_ALONE (&__libc_single_threaded != NULL && __libc_single_threaded != 0)
+#else
+#define MPIOX_TRACE_ALONE 0
+#endif
+
 void mpiox_trace_lock_wait(void); /* until it is free, and take it */
 
 static inline void mpiox_trace_lock(void)
@@ -34,7 +45,8 @@ static inline void mpiox_trace_lock(void)
     int unlocked = 0;
 
     mpiox_trace_self.inside++;
-    if (__builtin_expect(!atomic_compare_exchange_strong_explicit(&mpiox_trace_lock_word, &unlocked, 1,
+    if (!MPIOX_TRACE_ALONE &&
+        __builtin_expect(!atomic_compare_exchange_strong_explicit(&mpiox_trace_lock_word, &unlocked, 1,
                                                                   memory_order_acquire, memory_order_relaxed),
                          0))
         mpiox_trace_lock_wait();

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpiox_recording.h"
 #include "mpiox_trace_descriptors.h"
-#include "mpiox_trace_file.h"
 #include "mpiox_trace_members.h"
 #include "mpiox_trace_requests.h"
 #include "mpiox_trace_system.h"
@@ -116,7 +116,7 @@ static void learn_rank(void)
         return;
     mpiox_trace_lock();
     if (!atomic_exchange(&known, true))
-        mpiox_trace_file_rank(rank, ranks);
+        mpiox_trace_rank(rank, ranks);
     mpiox_trace_unlock();
 }
 
@@ -158,6 +158,7 @@ WRAP(int, MPI_Finalize, (void))
 
     if (!mpiox_trace_enabled())
         return NEXT(MPI_Finalize)();
+    mpiox_trace_finalizing();
     mpiox_trace_enter(&call, OP_MPI_Finalize, MPIOX_TRACEFILE_MPI, 0);
     const int result = NEXT(MPI_Finalize)();
     mpiox_trace_leave(&call, result);
@@ -239,7 +240,7 @@ void mpiox_trace_mpi_opened(mpiox_tracefile_record *call, MPI_Comm comm, MPI_Fil
     const bool all = comm == world() || which == MPI_CONGRUENT || which == MPI_IDENT;
     mpiox_trace_extra(call, MPIOX_KEY_COMM, comm == self() ? 2 : all ? 1 : 0);
     mpiox_trace_extra(call, MPIOX_KEY_COMM_SIZE, size);
-    if (comm != self() && !all && size > 0)
+    if (comm != self() && !all && size > 0 && !mpiox_recording_wanted)
         add_members(call, comm, size);
 }
 
@@ -306,7 +307,8 @@ void mpiox_trace_mpi_view(mpiox_tracefile_record *call, int64_t displacement, MP
     NEXT(PMPI_Type_get_extent_x)(filetype, &lower, &extent);
     mpiox_trace_self.inside--;
     mpiox_trace_extra(call, MPIOX_KEY_FILETYPE_EXTENT, (int64_t)extent);
-    add_filetype(call, filetype);
+    if (!mpiox_recording_wanted)
+        add_filetype(call, filetype);
 }
 
 int64_t mpiox_trace_mpi_amode(int amode)

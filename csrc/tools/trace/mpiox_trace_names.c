@@ -16,7 +16,8 @@ enum { CHUNK_BYTES = 1 << 18, FIRST_SLOTS = 1024, PATTERN_BYTES = 1024 };
 
 typedef struct name {
     uint64_t hash;
-    int32_t generation; /* of the trace file that has it */
+    int32_t generation; /* of the trace file that has it, of the recording that `records` are of */
+    uint32_t records[MPIOX_TRACE_NAME_RECORDS];
     char text[];
 } name;
 
@@ -25,6 +26,8 @@ static const char *only_these, *skip_these; /* patterns, one a line */
 static name **names;                        /* by number */
 static int32_t *slots, n_slots, n_names;
 static char *chunk, *chunk_end;
+static const char *others; /* the name that all further ones get; NULL: there is no bound */
+static int64_t bytes_left;
 
 void mpiox_trace_names_keep_system(bool keep)
 {
@@ -35,6 +38,12 @@ void mpiox_trace_names_select(const char *only, const char *skip)
 {
     only_these = only != NULL && only[0] != '\0' ? only : NULL;
     skip_these = skip != NULL && skip[0] != '\0' ? skip : NULL;
+}
+
+void mpiox_trace_names_bound(int64_t bytes, const char *name)
+{
+    bytes_left = bytes;
+    others = name;
 }
 
 static uint64_t hash_of(const char *text)
@@ -112,18 +121,36 @@ int32_t mpiox_trace_names_number(const char *text)
 
     if (number == 0) {
         const size_t bytes = strlen(text) + 1;
+
+        if (others != NULL && text != others && (bytes_left -= (int64_t)(sizeof(name) + bytes)) < 0)
+            return mpiox_trace_names_others();
         name *made = take(sizeof *made + bytes);
 
         if (made == NULL || (n_names + 2 > n_slots / 2 && !grow()))
             return 0;
         made->hash = hash;
-        made->generation = 0;
         memcpy(made->text, text, bytes);
         number = ++n_names;
         names[number] = made;
         put_slot(hash, number);
     }
     return number;
+}
+
+int32_t mpiox_trace_names_others(void)
+{
+    return others != NULL ? mpiox_trace_names_number(others) : 0;
+}
+
+uint32_t *mpiox_trace_names_records(int32_t number, int32_t generation)
+{
+    name *n = number > 0 && number <= n_names ? names[number] : NULL;
+
+    if (n != NULL && n->generation != generation) {
+        memset(n->records, 0, sizeof n->records);
+        n->generation = generation;
+    }
+    return n != NULL ? n->records : NULL;
 }
 
 const char *mpiox_trace_names_text(int32_t number)

@@ -7,11 +7,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MPIOX_TRACE_NAME_BYTES = 4352 };
+enum { MPIOX_TRACE_NAME_BYTES = 4352, MPIOX_TRACE_NAME_RECORDS = 3 };
 
 void mpiox_trace_names_keep_system(bool keep); /* record files of the system, too */
 /* Patterns of fnmatch(), one a line; NULL: none. `only`: these files and no others, also the system's. */
 void mpiox_trace_names_select(const char *only, const char *skip);
+/* Names take so many bytes; further ones all are `others`, a text that stays. */
+void mpiox_trace_names_bound(int64_t bytes, const char *others);
+int32_t mpiox_trace_names_others(void); /* its number; 0: there is no bound */
+/* What a recording notes of a name, all 0 at first; NULL: there is no such name. Of a trace, or of recordings. */
+uint32_t *mpiox_trace_names_records(int32_t number, int32_t generation);
 /* Number of a text, from 1 on. 0: no memory. */
 int32_t mpiox_trace_names_number(const char *text);
 const char *mpiox_trace_names_text(int32_t number); /* NULL: there is none */

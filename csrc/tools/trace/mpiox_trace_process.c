@@ -14,11 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpiox_recording.h"
+#include "mpiox_recording_file.h"
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
-#include "mpiox_trace_file.h"
 #include "mpiox_trace_names.h"
 #include "mpiox_trace_paths.h"
+#include "mpiox_trace_place.h"
 #include "mpiox_trace_wrap.h"
 
 static void before_fork(void)
@@ -35,7 +37,7 @@ static void parent_after_fork(void)
 static void child_after_fork(void)
 {
     mpiox_trace_clock_reset();
-    mpiox_trace_file_forget();
+    mpiox_trace_forget();
     parent_after_fork();
 }
 
@@ -43,14 +45,18 @@ __attribute__((constructor)) static void begin(void)
 {
     const char *folder = getenv("MPIOX_TRACE_DIR"), *system = getenv("MPIOX_TRACE_SYSTEM_FILES");
     const char *program = program_invocation_short_name, *folders = getenv("MPIOX_TRACE_FOLDERS");
+    const char *mode = getenv("MPIOX_TRACE_MODE");
 
     if (folder == NULL || folder[0] == '\0' || strcmp(program, "mpiio-ext-delegate") == 0)
         return;
     mpiox_trace_clock_begin();
-    mpiox_trace_file_folder(folder);
+    mpiox_trace_place_folder(folder);
     mpiox_trace_names_keep_system(system != NULL && strcmp(system, "1") == 0);
     mpiox_trace_names_select(getenv("MPIOX_TRACE_ONLY"), getenv("MPIOX_TRACE_SKIP"));
     mpiox_trace_paths_keep_folders(folders != NULL && strcmp(folders, "1") == 0);
+    mpiox_recording_wanted = mode != NULL && strcmp(mode, "recording") == 0;
+    if (mpiox_recording_wanted)
+        mpiox_trace_names_bound(mpiox_recording_bound(), MPIOX_RECORDING_OTHERS);
     pthread_atfork(before_fork, parent_after_fork, child_after_fork);
     atomic_store(&mpiox_trace_running, true);
 }
@@ -59,9 +65,7 @@ static void end(int state, bool again)
 {
     if (!again)
         atomic_store(&mpiox_trace_running, false);
-    mpiox_trace_lock();
-    mpiox_trace_file_end(state, again);
-    mpiox_trace_unlock();
+    mpiox_trace_end(state, again);
 }
 
 __attribute__((destructor)) static void finish(void)
@@ -83,18 +87,11 @@ ENDING(_Exit)
 ENDING(quick_exit)
 
 /* Where the other program cannot be executed this one goes on. */
-static void mark(int state)
-{
-    mpiox_trace_lock();
-    mpiox_trace_file_mark(state);
-    mpiox_trace_unlock();
-}
-
 WRAP(int, execve, (const char *path, char *const arguments[], char *const environment[]))
 {
-    mark(MPIOX_TRACEFILE_EXECUTED);
+    mpiox_trace_mark(MPIOX_TRACEFILE_EXECUTED);
     const int result = NEXT(execve)(path, arguments, environment);
-    mark(MPIOX_TRACEFILE_RUNNING);
+    mpiox_trace_mark(MPIOX_TRACEFILE_RUNNING);
     return result;
 }
 
@@ -105,9 +102,9 @@ FRONT(int, execv, (const char *path, char *const arguments[]))
 
 WRAP(int, execvpe, (const char *file, char *const arguments[], char *const environment[]))
 {
-    mark(MPIOX_TRACEFILE_EXECUTED);
+    mpiox_trace_mark(MPIOX_TRACEFILE_EXECUTED);
     const int result = NEXT(execvpe)(file, arguments, environment);
-    mark(MPIOX_TRACEFILE_RUNNING);
+    mpiox_trace_mark(MPIOX_TRACEFILE_RUNNING);
     return result;
 }
 
@@ -118,9 +115,9 @@ FRONT(int, execvp, (const char *file, char *const arguments[]))
 
 WRAP(int, fexecve, (int fd, char *const arguments[], char *const environment[]))
 {
-    mark(MPIOX_TRACEFILE_EXECUTED);
+    mpiox_trace_mark(MPIOX_TRACEFILE_EXECUTED);
     const int result = NEXT(fexecve)(fd, arguments, environment);
-    mark(MPIOX_TRACEFILE_RUNNING);
+    mpiox_trace_mark(MPIOX_TRACEFILE_RUNNING);
     return result;
 }
 

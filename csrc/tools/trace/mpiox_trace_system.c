@@ -32,7 +32,17 @@ int mpiox_trace_create(const char *path)
 
 int mpiox_trace_open(const char *path)
 {
-    return (int)quiet(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0, NULL);
+    return (int)quiet(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0, 0, 0, NULL);
+}
+
+int mpiox_trace_share(const char *path)
+{
+    return (int)quiet(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600, 0, 0, NULL);
+}
+
+void mpiox_trace_remove(const char *path)
+{
+    quiet(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0, 0, 0, NULL);
 }
 
 int mpiox_trace_rename(const char *from, const char *to)

@@ -13,6 +13,8 @@
 
 int mpiox_trace_create(const char *path); /* a new file, for reading and writing */
 int mpiox_trace_open(const char *path);   /* one that is there */
+int mpiox_trace_share(const char *path);  /* one that is there, or a new one; for all processes of the user */
+void mpiox_trace_remove(const char *path);
 int mpiox_trace_rename(const char *from, const char *to);
 void mpiox_trace_close(int fd);
 /* Make the file at least `end` bytes long and take the disk space of [start, end). */

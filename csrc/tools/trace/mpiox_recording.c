@@ -1,0 +1,417 @@
+/*
+ * mpiox_recording.c - see mpiox_recording.h.
+ *
+ * Problem.   What a person asks of a run, where the time went, which files, which sizes, fits into a few KiB a file; a
+ *            trace of it takes some bytes for each of billions of calls.
+ * Algorithm. The counters are those of Darshan's runtime, by the table of pioneer/darshan/meanings.py. Those of POSIX
+ *            and stdio grow with each call, wherever it was made, those of MPI-IO with what the program itself calls.
+ *            Where there is MPI they grow from the end of MPI_Init to the beginning of MPI_Finalize. A file that has no
+ *            room for its own record is counted in that of the others.
+ * Guarantee. The same numbers as pioneer/darshan/records.py makes of a trace. Memory does not depend on the calls.
+ */
+#include "mpiox_recording.h"
+
+#include <string.h>
+
+#include "mpiox_recording_calls.h"
+#include "mpiox_recording_file.h"
+#include "mpiox_recording_time.h"
+#include "mpiox_trace_names.h"
+
+enum {
+    LEFT_OUT = 1, /* no place of a record: that file has none */
+    SPARE = 4 * (sizeof(mpiox_recording_record) + sizeof(mpiox_recording_name) + 64), /* for those of other files */
+    SIZES = 0,
+    STRIDES = 1
+};
+
+_Static_assert((int)MPIOX_COUNT_POSIX_OPENS == (int)MPIOX_COUNT_STDIO_OPENS, "a duplicate is an open, too");
+_Static_assert((int)MPIOX_TRACE_NAME_RECORDS == (int)MPIOX_RECORDING_MODULES, "a name has a record of each module");
+
+bool mpiox_recording_wanted;
+
+/* The record that a module has used last. */
+static struct {
+    int64_t file;
+    mpiox_recording_record *record;
+} recent[MPIOX_RECORDING_MODULES];
+static int32_t recent_generation;
+static mpiox_recording_file *const f = &mpiox_recording;
+
+/* ---- records ----------------------------------------------------------------------------------------------------- */
+
+static bool is_left_out(const char *text)
+{
+    static const char *const folders[] = MPIOX_RECORDING_LEFT_OUT;
+
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strncmp(text, folders[i], strlen(folders[i])) == 0)
+            return true;
+    return false;
+}
+
+/* The name is in the recording, unless a record of another module has brought it. */
+static bool named(int32_t file, const uint32_t *records, uint64_t spare)
+{
+    const char *text = mpiox_trace_names_text(file);
+
+    for (int module = 0; module < MPIOX_RECORDING_MODULES; module++)
+        if (records[module] > LEFT_OUT)
+            return true;
+    mpiox_recording_name *name = mpiox_recording_take(MPIOX_RECORDING_NAME, sizeof *name + strlen(text) + 1, spare);
+    if (name == NULL)
+        return false;
+    name->number = file;
+    strcpy(name->text, text);
+    mpiox_recording_publish();
+    return true;
+}
+
+static uint32_t made(int module, int32_t file, uint32_t *records, uint64_t spare)
+{
+    if (!named(file, records, spare + (spare > 0 ? sizeof(mpiox_recording_record) : 0)))
+        return 0;
+    mpiox_recording_record *record = mpiox_recording_take(MPIOX_RECORDING_RECORD, sizeof *record, spare);
+    if (record == NULL)
+        return 0;
+    record->module = (uint32_t)module;
+    record->name = (uint32_t)file;
+    mpiox_recording_publish();
+    return mpiox_recording_place(record);
+}
+
+/* The record of all files that have no room for their own. */
+static uint32_t of_others(int module, const uint32_t *mine)
+{
+    const int32_t file = mpiox_trace_names_others();
+    uint32_t *records = mpiox_trace_names_records(file, f->generation);
+
+    if (records == NULL)
+        return 0;
+    for (int m = 0; m < MPIOX_RECORDING_MODULES && mine != records; m++)
+        if (mine[m] > LEFT_OUT) /* counted by another module */
+            mine = records;
+    f->header->others += mine != records;
+    if (records[module] == 0)
+        records[module] = made(module, file, records, 0);
+    return records[module];
+}
+
+/* The record of a file; `makes`: which is made when it is not there. */
+__attribute__((noinline)) static mpiox_recording_record *look_up(int module, int32_t file, bool makes)
+{
+    uint32_t *records = mpiox_trace_names_records(file, f->generation);
+
+    if (records == NULL)
+        return NULL;
+    if (records[module] == 0 && makes)
+        records[module] = is_left_out(mpiox_trace_names_text(file)) ? LEFT_OUT : made(module, file, records, SPARE);
+    if (records[module] == 0 && makes)
+        records[module] = of_others(module, records);
+    if (records[module] <= LEFT_OUT)
+        return NULL;
+    recent[module].file = file;
+    recent[module].record = mpiox_recording_at(records[module]);
+    return recent[module].record;
+}
+
+static inline mpiox_recording_record *record_of(int module, int64_t file, bool makes)
+{
+    return recent[module].file == file ? recent[module].record : look_up(module, (int32_t)file, makes);
+}
+
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
+
+static inline void moment(mpiox_recording_record *r, int of, int64_t start, int64_t end)
+{
+    if (r->first[of] == 0 || start < r->first[of])
+        r->first[of] = start;
+    if (end > r->last[of])
+        r->last[of] = end;
+}
+
+/* Time in which at least one of the calls was under way. */
+static inline void busy(mpiox_recording_record *r, int of, int64_t start, int64_t end)
+{
+    const int64_t from = start > r->busy_until[of] ? start : r->busy_until[of];
+
+    if (end > from) {
+        r->busy[of] += end - from;
+        r->busy_until[of] = end;
+    }
+}
+
+__attribute__((noinline)) static void follow_more(mpiox_recording_record *r, int which, int64_t value)
+{
+    mpiox_recording_values *more = r->more[which] != 0
+                                       ? mpiox_recording_at(r->more[which])
+                                       : mpiox_recording_take(MPIOX_RECORDING_VALUES, sizeof *more, SPARE);
+    const uint32_t n = r->values[which] - MPIOX_RECORDING_FEW;
+
+    if (more == NULL)
+        return;
+    if (r->more[which] == 0) {
+        mpiox_recording_publish();
+        r->more[which] = mpiox_recording_place(more);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (more->value[i] == value) {
+            more->often[i]++;
+            return;
+        }
+    if (n < MPIOX_RECORDING_MORE) {
+        more->value[n] = value;
+        more->often[n] = 1;
+        r->values[which]++;
+    }
+}
+
+/* How often each of the first values occurs. */
+static inline void follow(mpiox_recording_record *r, int which, int64_t value)
+{
+    const uint32_t n = r->values[which] < MPIOX_RECORDING_FEW ? r->values[which] : MPIOX_RECORDING_FEW;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (r->value[which][i] == value) {
+            r->often[which][i]++;
+            return;
+        }
+    if (n == MPIOX_RECORDING_FEW) {
+        follow_more(r, which, value);
+        return;
+    }
+    r->value[which][n] = value;
+    r->often[which][n] = 1;
+    r->values[which]++;
+}
+
+/* By the number of bits of a size: a bucket, and from which size on it is the next one. */
+static inline int bucket_of(int64_t size)
+{
+#define FROM(bits, bucket, edge) [bits] = {bucket, edge}
+#define NONE INT64_MAX
+    static const struct {
+        int64_t bucket, edge;
+    } by_bits[64] = {
+        FROM(0, 0, NONE),  FROM(1, 0, NONE),        FROM(2, 0, NONE),       FROM(3, 0, NONE),     FROM(4, 0, NONE),
+        FROM(5, 0, NONE),  FROM(6, 0, NONE),        FROM(7, 0, 101),        FROM(8, 1, NONE),     FROM(9, 1, NONE),
+        FROM(10, 1, NONE), FROM(11, 1, 1025),       FROM(12, 2, NONE),      FROM(13, 2, NONE),    FROM(14, 2, 10241),
+        FROM(15, 3, NONE), FROM(16, 3, NONE),       FROM(17, 3, 102401),    FROM(18, 4, NONE),    FROM(19, 4, NONE),
+        FROM(20, 4, NONE), FROM(21, 4, 1048577),    FROM(22, 5, NONE),      FROM(23, 5, 4194305), FROM(24, 6, 10485761),
+        FROM(25, 7, NONE), FROM(26, 7, NONE),       FROM(27, 7, 104857601), FROM(28, 8, NONE),    FROM(29, 8, NONE),
+        FROM(30, 8, NONE), FROM(31, 8, 1073741825),
+    };
+    const int bits = size > 0 ? 64 - __builtin_clzll((unsigned long long)size) : 0;
+
+    return bits > 31 ? MPIOX_RECORDING_BUCKETS - 1 : (int)by_bits[bits].bucket + (size >= by_bits[bits].edge);
+}
+
+static inline int power_of(int64_t offset)
+{
+    const int most = MPIOX_RECORDING_FIRST_POWER + MPIOX_RECORDING_ALIGNED - 2;
+    const int power = offset == 0 ? most : __builtin_ctzll((unsigned long long)offset);
+
+    return power < MPIOX_RECORDING_FIRST_POWER ? 0 : (power < most ? power : most) - MPIOX_RECORDING_FIRST_POWER + 1;
+}
+
+/* How an access follows the one before it of its direction. */
+static inline void follows(mpiox_recording_record *r, int way, int64_t offset, int64_t size)
+{
+    const int64_t before = r->last_byte[way];
+    const bool later = offset > before;
+
+    r->last_byte[way] = offset + size - 1;
+    r->sequential[way] += later;
+    r->consecutive[way] += offset == before + 1;
+    follow(r, STRIDES, later && before != 0 ? offset - before - 1 : 0);
+    r->aligned[power_of(offset)]++;
+}
+
+static inline void count_access(mpiox_recording_record *r, int way, int64_t offset, int64_t size, int64_t took)
+{
+    const int64_t kind = way == 0 ? MPIOX_KIND_READ : MPIOX_KIND_WRITE;
+
+    r->bytes[way] += size;
+    r->switches += r->last_kind != 0 && r->last_kind != kind;
+    r->last_kind = kind;
+    if (offset + size - 1 > r->max_byte[way])
+        r->max_byte[way] = offset + size - 1;
+    if (r->module != MPIOX_RECORDING_STDIO) {
+        r->buckets[way][bucket_of(size)]++;
+        if (took > r->longest[way]) {
+            r->longest[way] = took;
+            r->longest_size[way] = size;
+        }
+        follow(r, SIZES, size);
+    }
+    if (r->module == MPIOX_RECORDING_POSIX)
+        follows(r, way, offset, size);
+}
+
+/* ---- what only the details of a call tell ------------------------------------------------------------------------ */
+
+static int64_t detail(const mpiox_tracefile_record *call, int key)
+{
+    for (int i = 0; i < call->extras; i++)
+        if (call->extra[i].key == key)
+            return call->extra[i].value;
+    return 0;
+}
+
+static void renamed(int64_t source, int64_t target)
+{
+    mpiox_recording_record *r = target > 0 ? record_of(MPIOX_RECORDING_POSIX, target, true) : NULL;
+
+    if (r == NULL)
+        return;
+    r->counts[MPIOX_COUNT_POSIX_RENAME_TARGETS]++;
+    if (r->renamed_from == 0)
+        r->renamed_from = source;
+}
+
+/* An open, a view, a rename: rare, and not to be made longer for the others. Returns what grows by one. */
+__attribute__((noinline)) static int rare(const mpiox_tracefile_record *call, mpiox_recording_record *r,
+                                          mpiox_recording_meaning *m)
+{
+    if (m->module == MPIOX_RECORDING_POSIX) {
+        const int64_t mode = m->kind == MPIOX_KIND_OPEN ? detail(call, MPIOX_KEY_MODE) : 0;
+
+        r->mode = mode != 0 ? mode : r->mode;
+        if (m->counter == MPIOX_COUNT_POSIX_RENAME_SOURCES)
+            renamed(call->file, detail(call, MPIOX_KEY_FILE2));
+    } else if (m->module == MPIOX_RECORDING_MPIIO) {
+        const int64_t mode = detail(call, MPIOX_KEY_AMODE);
+
+        r->mode = mode != 0 ? mode : r->mode;
+        if (detail(call, MPIOX_KEY_HINTS) != 0) {
+            r->counts[MPIOX_COUNT_MPIIO_HINTS]++;
+            m->kind = m->kind == MPIOX_KIND_COUNT ? MPIOX_KIND_META : m->kind;
+        }
+        if (m->kind == MPIOX_KIND_OPEN && detail(call, MPIOX_KEY_COMM_SIZE) == 1)
+            return MPIOX_COUNT_MPIIO_INDEP_OPENS;
+    }
+    return m->counter;
+}
+
+static int64_t bytes_of(const mpiox_tracefile_record *call, int module)
+{
+    if (module == MPIOX_RECORDING_POSIX)
+        return call->result;
+    if (module == MPIOX_RECORDING_MPIIO)
+        return call->size > 0 ? call->size : 0;
+    const int64_t items = call->result > 0 ? detail(call, MPIOX_KEY_COUNT) : 0; /* of fread and fwrite */
+    return items > 0 ? call->result * (call->size / items) : call->result;
+}
+
+/* ---- one call ---------------------------------------------------------------------------------------------------- */
+
+static void count_moving(const mpiox_tracefile_record *call, mpiox_recording_record *r,
+                         const mpiox_recording_meaning *m)
+{
+    const int way = m->kind == MPIOX_KIND_WRITE;
+    const int64_t start = call->start, end = start + call->duration, size = bytes_of(call, m->module);
+    int64_t offset = call->offset > 0 ? call->offset : 0;
+
+    if (m->module == MPIOX_RECORDING_MPIIO &&
+        (call->offset == MPIOX_TRACEFILE_NONE || r->counts[MPIOX_COUNT_MPIIO_VIEWS] > 0))
+        offset = -1; /* no place in the file */
+    r->counts[m->counter]++;
+    moment(r, 1 + way, start, end);
+    busy(r, way, start, end);
+    count_access(r, way, offset, size, call->duration);
+    mpiox_recording_time_add(m->class, r->name, start, end, 2 * m->module + way, size);
+    if (m->module != MPIOX_RECORDING_STDIO)
+        mpiox_recording_keep(&(mpiox_recording_segment){.offset = offset,
+                                                        .length = size,
+                                                        .start = start,
+                                                        .duration = call->duration,
+                                                        .name = r->name,
+                                                        .module = m->module,
+                                                        .writes = (uint32_t)way});
+}
+
+__attribute__((noinline)) static void count_other(const mpiox_tracefile_record *call, mpiox_recording_record *r,
+                                                  mpiox_recording_meaning m)
+{
+    const int64_t start = call->start, end = start + call->duration;
+    const int counter = rare(call, r, &m);
+
+    if (counter != MPIOX_RECORDING_NO_COUNTER)
+        r->counts[counter]++;
+    switch (m.kind) {
+    case MPIOX_KIND_REOPEN:
+        r->counts[MPIOX_COUNT_POSIX_OPENS]++; /* stdio's has the same place */
+        moment(r, 0, start, end);
+        break;
+    case MPIOX_KIND_OPEN:
+    case MPIOX_KIND_CLOSE:
+        moment(r, m.kind == MPIOX_KIND_OPEN ? 0 : 3, start, end);
+        r->last_byte[0] = r->last_byte[1] = 0;
+        break;
+    default:
+        break;
+    }
+    if (m.kind == MPIOX_KIND_SYNC)
+        busy(r, 1, start, end);
+    else if (m.kind != MPIOX_KIND_COUNT)
+        busy(r, 2, start, end);
+}
+
+static inline bool succeeded(const mpiox_tracefile_record *call, int module)
+{
+    return module == MPIOX_RECORDING_MPIIO ? call->result == 0 && call->depth == 0 : call->result >= 0;
+}
+
+/* Of a call that is no access that Darshan counts. */
+static void add_time(const mpiox_tracefile_record *call, const mpiox_recording_meaning *m, uint32_t name)
+{
+    const bool in_mpiio = m->class == MPIOX_RECORDING_IN_MPIIO;
+    const int64_t bytes = in_mpiio && call->result == 0 && call->size > 0 ? call->size : 0;
+
+    if (!in_mpiio || call->depth == 0)
+        mpiox_recording_time_add(m->class, name, call->start, call->start + call->duration, -1, bytes);
+}
+
+__attribute__((noinline)) static void renew(void)
+{
+    memset(recent, 0, sizeof recent);
+    recent_generation = f->generation;
+    mpiox_recording_time_renew();
+}
+
+void mpiox_recording_add(const mpiox_tracefile_record *call)
+{
+    const int64_t end = call->start + call->duration;
+
+    if (call->operation >= MPIOX_TRACE_EVENTS)
+        return; /* what the library tells of its own doings */
+    if (call->operation == OP_MPI_Init || call->operation == OP_MPI_Init_thread) {
+        if (mpiox_recording_ready(end))
+            mpiox_recording_restart(end);
+        return;
+    }
+    const mpiox_recording_meaning *m = &mpiox_recording_meanings[call->operation];
+    if (m->class == MPIOX_RECORDING_NO_CLASS || !mpiox_recording_ready(call->start) ||
+        call->start < f->header->started || f->header->stopped != 0)
+        return;
+    if (__builtin_expect(recent_generation != f->generation, 0))
+        renew();
+    mpiox_recording_record *r = NULL;
+    if (m->kind != 0 && call->file > 0 && succeeded(call, m->module))
+        r = record_of(m->module, call->file, m->makes);
+    if (r != NULL && (m->kind == MPIOX_KIND_READ || m->kind == MPIOX_KIND_WRITE))
+        count_moving(call, r, m);
+    else {
+        if (r != NULL)
+            count_other(call, r, *m);
+        add_time(call, m, r != NULL ? r->name : 0);
+    }
+    if (end > f->header->last)
+        f->header->last = end;
+}
+
+void mpiox_recording_stop(int64_t now)
+{
+    if (mpiox_recording_ready(now) && f->header->stopped == 0)
+        f->header->stopped = now;
+}

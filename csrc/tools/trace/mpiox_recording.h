@@ -1,0 +1,19 @@
+/*
+ * mpiox_recording.h - calls as counters: what a recording has in place of the calls themselves.
+ */
+#ifndef MPIOX_RECORDING_H
+#define MPIOX_RECORDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_tracefile.h"
+
+extern bool mpiox_recording_wanted; /* in place of a trace; set before the first call, and then for ever */
+
+/* Under mpiox_trace_lock(): count a call that has ended. */
+void mpiox_recording_add(const mpiox_tracefile_record *call);
+/* Under mpiox_trace_lock(): MPI_Finalize begins; nothing is counted from now on. */
+void mpiox_recording_stop(int64_t now);
+
+#endif

@@ -1,0 +1,260 @@
+/*
+ * mpiox_recording_file.c - see mpiox_recording_file.h.
+ *
+ * Problem.   However long a run, and however many its processes and files, what is recorded on a node may take 64 MiB;
+ *            and a store into a mapping without disk space kills.
+ * Algorithm. A process has its share of the node, by the number of ranks that its launcher tells. The file is mapped as
+ *            a whole; disk space is taken in steps, before it is written to. Each step is charged to an account of the
+ *            node, a word in a small mapped file beside the recordings.
+ * Guarantee. The files of a node together take what the account allows. Without more room the recording goes on in what
+ *            it has.
+ */
+#include "mpiox_recording_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpiox_recording_calls.h"
+#include "mpiox_trace_clock.h"
+#include "mpiox_trace_place.h"
+#include "mpiox_trace_system.h"
+
+enum {
+    PAGE = 4096,
+    FIRST_BYTES = 4 * PAGE,
+    MOST_STEP = 64 * PAGE,
+    LEAST_BYTES = 96 << 10,
+    MOST_BYTES = 4 << 20,
+    NODE_BYTES = 64 << 20,
+    ACCOUNT_BYTES = PAGE,
+    NAMES = 4 /* one part in so many of the share is for names in memory */
+};
+
+static const char suffix[] = ".mpioxrec";
+mpiox_recording_file mpiox_recording = {.generation = 1};
+static mpiox_recording_file *const r = &mpiox_recording;
+static mpiox_trace_place *const here = &mpiox_trace_here;
+static int64_t wanted_bytes, node_bytes;
+static _Atomic int64_t *account; /* bytes of all recordings of this node; NULL: there is no bound */
+
+_Static_assert(sizeof(mpiox_recording_header) <= MPIOX_RECORDING_HEADER_BYTES, "the items lie behind the header");
+
+/* ---- how much ---------------------------------------------------------------------------------------------------- */
+
+static int64_t number_of(const char *variable, int64_t otherwise)
+{
+    const char *text = getenv(variable);
+    char *end = NULL;
+    const long long value = text != NULL ? strtoll(text, &end, 10) : -1;
+
+    return text != NULL && end != text && value >= 0 ? (int64_t)value : otherwise;
+}
+
+/* Ranks of the program on this node, as launchers tell; 1: none does. */
+static int64_t local_ranks(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE",
+                                            "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE"};
+
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const int64_t found = number_of(variables[i], 0);
+
+        if (found > 0)
+            return found;
+    }
+    return 1;
+}
+
+static int64_t within(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+int64_t mpiox_recording_bound(void)
+{
+    node_bytes = number_of("MPIOX_RECORDING_NODE_BYTES", NODE_BYTES);
+    const int64_t share = node_bytes / local_ranks();
+    const int64_t given = number_of("MPIOX_RECORDING_BYTES", within(share - share / NAMES, LEAST_BYTES, MOST_BYTES));
+
+    wanted_bytes = within(given, LEAST_BYTES, INT64_C(1) << 31) & -(int64_t)PAGE;
+    return wanted_bytes / (NAMES - 1);
+}
+
+/* Charge the node for more; false: its recordings have what they may have. */
+static bool charge(int64_t bytes)
+{
+    if (account == NULL)
+        return true;
+    if (atomic_fetch_add_explicit(account, bytes, memory_order_relaxed) + bytes <= node_bytes)
+        return true;
+    atomic_fetch_sub_explicit(account, bytes, memory_order_relaxed);
+    return false;
+}
+
+static void open_account(void)
+{
+    char path[MPIOX_TRACE_PATH_BYTES];
+
+    if (node_bytes == 0 || account != NULL)
+        return;
+    snprintf(path, sizeof path, "%s/%s.mpioxnode", here->folder, here->host);
+    const int fd = mpiox_trace_share(path);
+    if (fd < 0)
+        return;
+    if (mpiox_trace_allocate(fd, 0, ACCOUNT_BYTES) == 0)
+        account = mpiox_trace_map(fd, 0, ACCOUNT_BYTES);
+    mpiox_trace_close(fd);
+}
+
+/* Disk space for `bytes` of the file in all, and some more. */
+static bool grow(int fd, uint64_t bytes)
+{
+    const uint64_t step = r->taken / 2 < MOST_STEP ? r->taken / 2 : MOST_STEP;
+    uint64_t end = (bytes > r->taken + step ? bytes : r->taken + step) + PAGE - 1;
+
+    end = end < r->capacity ? end & -(uint64_t)PAGE : r->capacity;
+    if (end < bytes || !charge((int64_t)(end - r->taken)))
+        return false;
+    if (mpiox_trace_allocate(fd, (int64_t)r->taken, (int64_t)end) != 0) {
+        charge(-(int64_t)(end - r->taken));
+        return false;
+    }
+    r->taken = end;
+    return true;
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static void fill_header(int64_t now)
+{
+    static const char *const counts[] = MPIOX_RECORDING_COUNTERS;
+    mpiox_recording_header *header = r->header;
+
+    header->version = MPIOX_RECORDING_VERSION;
+    header->header_bytes = MPIOX_RECORDING_HEADER_BYTES;
+    header->capacity = r->capacity;
+    header->used = r->used = MPIOX_RECORDING_HEADER_BYTES;
+    header->started = header->last = now;
+    header->unix_minus_monotonic = mpiox_trace_unix() - mpiox_trace_monotonic();
+    header->pid = getpid();
+    header->parent = getppid();
+    header->rank = here->rank;
+    header->ranks = here->ranks;
+    header->bin_ns = MPIOX_RECORDING_FIRST_BIN;
+    memcpy(header->host, here->host, sizeof header->host);
+    mpiox_trace_place_command(header->command, sizeof header->command);
+    for (int module = 0; module < MPIOX_RECORDING_MODULES; module++)
+        strcpy(header->counts[module], counts[module]);
+    atomic_thread_fence(memory_order_release);
+    memcpy(header->magic, MPIOX_RECORDING_MAGIC, sizeof header->magic);
+}
+
+bool mpiox_recording_ready(int64_t now)
+{
+    if (r->header != NULL || here->stopped)
+        return r->header != NULL && !here->stopped;
+    const int fd = mpiox_trace_place_create(suffix);
+    if (fd < 0) {
+        mpiox_trace_place_stop("no file can be created here, check that the folder can be written");
+        return false;
+    }
+    r->capacity = (uint64_t)wanted_bytes;
+    r->taken = 0;
+    open_account();
+    if (grow(fd, FIRST_BYTES))
+        r->header = mpiox_trace_map(fd, 0, (int64_t)r->capacity);
+    if (r->header == NULL) {
+        mpiox_trace_remove(here->path);
+        mpiox_trace_close(fd);
+        mpiox_trace_place_stop("no space is left here, or for the recordings of this node: free space");
+        return false;
+    }
+    mpiox_trace_close(fd);
+    fill_header(now);
+    return true;
+}
+
+void *mpiox_recording_take(int kind, uint64_t bytes, uint64_t spare)
+{
+    bytes = (bytes + 7) & ~UINT64_C(7);
+    if (r->used + bytes + spare > r->taken) {
+        const int fd = r->used + bytes + spare <= r->capacity ? mpiox_trace_open(here->path) : -1;
+        const bool grown = fd >= 0 && grow(fd, r->used + bytes + spare);
+
+        if (fd >= 0)
+            mpiox_trace_close(fd);
+        if (!grown) {
+            if (fd >= 0)
+                r->capacity = r->taken; /* do not ask again for each call */
+            return NULL;
+        }
+    }
+    mpiox_recording_item *item = mpiox_recording_at((uint32_t)r->used);
+    item->kind = (uint32_t)kind;
+    item->bytes = (uint32_t)bytes;
+    r->used += bytes;
+    return item;
+}
+
+void mpiox_recording_publish(void)
+{
+    atomic_store_explicit((_Atomic uint64_t *)(void *)&r->header->used, r->used, memory_order_release);
+}
+
+void mpiox_recording_restart(int64_t now)
+{
+    mpiox_recording_header *header = r->header;
+
+    if (header == NULL)
+        return;
+    const uint64_t used = r->used;
+    r->used = MPIOX_RECORDING_HEADER_BYTES;
+    mpiox_recording_publish();
+    memset((uint8_t *)header + MPIOX_RECORDING_HEADER_BYTES, 0, used - MPIOX_RECORDING_HEADER_BYTES);
+    header->started = header->last = now;
+    header->others = header->unkept = 0;
+    header->bin_ns = MPIOX_RECORDING_FIRST_BIN;
+    r->generation++;
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+void mpiox_recording_rank(void)
+{
+    if (r->header == NULL)
+        return;
+    r->header->rank = here->rank;
+    r->header->ranks = here->ranks;
+    mpiox_trace_place_rename(suffix);
+}
+
+void mpiox_recording_mark(int state)
+{
+    if (r->header != NULL)
+        r->header->state = (uint32_t)state;
+}
+
+void mpiox_recording_forget(void)
+{
+    mpiox_trace_unmap(r->header, r->header != NULL ? (int64_t)r->header->capacity : 0);
+    r->header = NULL;
+    r->generation++;
+}
+
+void mpiox_recording_end(int state, bool again)
+{
+    if (r->header != NULL) {
+        const int fd = mpiox_trace_open(here->path);
+
+        mpiox_recording_mark(state);
+        if (fd >= 0) {
+            if (mpiox_trace_cut(fd, (int64_t)r->used) == 0)
+                charge(-(int64_t)(r->taken - r->used));
+            mpiox_trace_close(fd);
+        }
+        mpiox_recording_forget();
+    }
+    here->stopped = here->stopped || !again;
+}

@@ -1,0 +1,138 @@
+/*
+ * mpiox_recording_format.h - the recording of one process: what the recorder writes and pioneer/darshan/recordings.py
+ * reads.
+ *
+ * Problem.   A trace grows with the calls. A recording must not, must survive the death of its process at any moment,
+ *            and tell what it lacks.
+ * Layout.    A header, then items one behind the other, each with its kind and its bytes (a multiple of 8), up to
+ *            `used`. An item is complete before `used` includes it; what it counts grows in place. Moments are
+ *            CLOCK_MONOTONIC in ns; 0: there is none. Arrays of two: reads, writes.
+ */
+#ifndef MPIOX_RECORDING_FORMAT_H
+#define MPIOX_RECORDING_FORMAT_H
+
+#include <stdint.h>
+
+#define MPIOX_RECORDING_MAGIC "MPIOXREC"
+#define MPIOX_RECORDING_OTHERS "<other files>" /* the name of what had no room for a record of its own */
+
+enum {
+    MPIOX_RECORDING_VERSION = 1,
+    MPIOX_RECORDING_HEADER_BYTES = 4096,
+    MPIOX_RECORDING_COUNTS = 16,
+    MPIOX_RECORDING_FEW = 4,   /* values that are followed in the record itself */
+    MPIOX_RECORDING_MORE = 28, /* further ones */
+    MPIOX_RECORDING_BUCKETS = 10,
+    MPIOX_RECORDING_ALIGNED = 17,    /* places by the power of two that divides them: below 2^9, 2^9 ... from 2^24 on */
+    MPIOX_RECORDING_FIRST_POWER = 9, /* the least one that is told apart */
+    MPIOX_RECORDING_BINS = 200,      /* as Darshan's heat maps have at most */
+    MPIOX_RECORDING_FIRST_BIN = 100000000 /* ns */
+};
+
+/* How a recording ended; as that of a trace. */
+enum { MPIOX_RECORDING_RUNNING, MPIOX_RECORDING_CLOSED, MPIOX_RECORDING_EXECUTED };
+
+enum { MPIOX_RECORDING_POSIX, MPIOX_RECORDING_MPIIO, MPIOX_RECORDING_STDIO, MPIOX_RECORDING_MODULES };
+
+/* Classes of time; a call of MPI-IO has the calls on files within it in its time. */
+enum {
+    MPIOX_RECORDING_READ,
+    MPIOX_RECORDING_WRITE,
+    MPIOX_RECORDING_META,
+    MPIOX_RECORDING_IN_MPIIO,
+    MPIOX_RECORDING_CLASSES,
+    MPIOX_RECORDING_NO_CLASS = MPIOX_RECORDING_CLASSES
+};
+
+/* Lanes of bins: bytes of module m read 2 * m, written 2 * m + 1; then ns of each class. */
+enum { MPIOX_RECORDING_LANES = 2 * MPIOX_RECORDING_MODULES + MPIOX_RECORDING_CLASSES };
+
+enum {
+    MPIOX_RECORDING_NAME = 1,
+    MPIOX_RECORDING_RECORD,
+    MPIOX_RECORDING_VALUES,
+    MPIOX_RECORDING_LANE,
+    MPIOX_RECORDING_SEGMENTS,
+    MPIOX_RECORDING_STEPS,
+    MPIOX_RECORDING_NOTHING /* what was given up for a larger item */
+};
+
+typedef struct mpiox_recording_header {
+    char magic[8];
+    uint32_t version, header_bytes, state, changing; /* changing: bins or steps are being rearranged */
+    uint64_t capacity, used;                         /* bytes of the file: at most; that hold something */
+    int64_t unix_minus_monotonic;
+    int64_t started, stopped, last; /* MPI_Init has ended, or the process began; MPI_Finalize; the last call's end */
+    int64_t pid, parent;
+    int32_t rank, ranks;     /* -1, 0: not known */
+    uint64_t others;         /* files without a record of their own */
+    uint64_t unkept;         /* accesses without a segment */
+    int64_t bin_ns, step_ns; /* width of a bin; what is not told apart within a step */
+    char host[256], command[2048];
+    char counts[MPIOX_RECORDING_MODULES][256]; /* names of `counts` of the module's records, with spaces between */
+} mpiox_recording_header;
+
+typedef struct mpiox_recording_item {
+    uint32_t kind, bytes;
+} mpiox_recording_item;
+
+typedef struct mpiox_recording_name {
+    mpiox_recording_item item;
+    int64_t number;
+    char text[]; /* ended by 0 */
+} mpiox_recording_name;
+
+/* What was done to a file by way of a module. */
+typedef struct mpiox_recording_record {
+    mpiox_recording_item item;
+    uint32_t module, name;       /* number of the name */
+    uint32_t values[2], more[2]; /* sizes, strides: how many are followed; place of the VALUES in the file, or 0 */
+    int64_t counts[MPIOX_RECORDING_COUNTS];
+    int64_t mode, renamed_from; /* number of a name */
+    int64_t bytes[2], max_byte[2], consecutive[2], sequential[2], switches;
+    int64_t buckets[2][MPIOX_RECORDING_BUCKETS];
+    int64_t aligned[MPIOX_RECORDING_ALIGNED];
+    int64_t first[4], last[4]; /* moments: begins and ends of opens, reads, writes, closes */
+    int64_t busy[3];           /* ns in reads, in writes, in calls on metadata */
+    int64_t longest[2], longest_size[2];
+    int64_t value[2][MPIOX_RECORDING_FEW], often[2][MPIOX_RECORDING_FEW];
+    /* what the next call is compared with */
+    int64_t last_byte[2], busy_until[3], last_kind;
+} mpiox_recording_record;
+
+/* Further sizes or strides of a record. */
+typedef struct mpiox_recording_values {
+    mpiox_recording_item item;
+    int64_t value[MPIOX_RECORDING_MORE], often[MPIOX_RECORDING_MORE];
+} mpiox_recording_values;
+
+typedef struct mpiox_recording_lane {
+    mpiox_recording_item item;
+    int64_t lane, bin[MPIOX_RECORDING_BINS];
+} mpiox_recording_lane;
+
+/* An access, as it was. */
+typedef struct mpiox_recording_segment {
+    int64_t offset, length, start, duration;
+    uint32_t name, module, writes, reserved;
+} mpiox_recording_segment;
+
+typedef struct mpiox_recording_segments {
+    mpiox_recording_item item;
+    int64_t count;
+    mpiox_recording_segment segment[];
+} mpiox_recording_segments;
+
+/* Calls of a class that follow each other closely. */
+typedef struct mpiox_recording_step {
+    int64_t start, end, busy, bytes, calls;
+    uint32_t name, class; /* name 0: of several files */
+} mpiox_recording_step;
+
+typedef struct mpiox_recording_steps {
+    mpiox_recording_item item;
+    int64_t count;
+    mpiox_recording_step step[];
+} mpiox_recording_steps;
+
+#endif

@@ -1,0 +1,260 @@
+/*
+ * mpiox_recording_time.c - see mpiox_recording_time.h.
+ *
+ * Problem.   A job of a week has its hours, and one of a second its milliseconds, in the same few KiB.
+ * Algorithm. Bins: when the run outlasts them, pairs are added up and the width doubles. Steps: a call that follows its
+ *            class's last step closely lengthens it; when there are too many steps, what counts as close doubles, and
+ *            steps are joined. Accesses are kept one by one while they have room, which is half of the recording.
+ * Guarantee. Sums over bins and over steps are exact, whatever was joined. Steps are in the order of their starts.
+ */
+#include "mpiox_recording_time.h"
+
+#include <string.h>
+
+#include "mpiox_recording_file.h"
+
+enum {
+    BINS = MPIOX_RECORDING_BINS,
+    CLASSES = MPIOX_RECORDING_CLASSES,
+    FIRST_STEP_NS = 1000000,
+    LONG = 8, /* a step of one file lasts so many times what is not told apart */
+    FIRST_STEPS = 32,
+    MOST_BYTES = 4 << 20, /* of a recording, of which the following are parts; a larger one has more files */
+    STEPS_SHARE = 8,
+    FIRST_SEGMENTS = 16,
+    MOST_SEGMENTS = 1024,
+    SEGMENTS_SHARE = 2
+};
+
+static mpiox_recording_file *const r = &mpiox_recording;
+static mpiox_recording_lane *lanes[MPIOX_RECORDING_LANES];
+static int64_t bin, bin_start, bin_end; /* the bin that was last in use */
+static mpiox_recording_steps *steps;
+static int64_t room_for_steps, last_step[CLASSES];
+static mpiox_recording_segments *segments;
+static int64_t room_for_segments;
+static uint64_t segment_bytes;
+
+void mpiox_recording_time_renew(void)
+{
+    memset(lanes, 0, sizeof lanes);
+    bin_start = bin_end = 0;
+    steps = NULL;
+    segments = NULL;
+    room_for_steps = room_for_segments = 0;
+    segment_bytes = 0;
+}
+
+static uint64_t parted(void)
+{
+    return r->capacity < MOST_BYTES ? r->capacity : MOST_BYTES;
+}
+
+static void change(uint32_t changing)
+{
+    atomic_store_explicit((_Atomic uint32_t *)(void *)&r->header->changing, changing, memory_order_seq_cst);
+}
+
+/* ---- bins -------------------------------------------------------------------------------------------------------- */
+
+static mpiox_recording_lane *lane_of(int lane)
+{
+    if (lanes[lane] == NULL) {
+        lanes[lane] = mpiox_recording_take(MPIOX_RECORDING_LANE, sizeof **lanes, 0);
+        if (lanes[lane] != NULL) {
+            lanes[lane]->lane = lane;
+            mpiox_recording_publish();
+        }
+    }
+    return lanes[lane];
+}
+
+static void fold(int64_t *bins)
+{
+    for (int i = 0; i < BINS / 2; i++)
+        bins[i] = bins[2 * i] + bins[2 * i + 1];
+    memset(bins + BINS / 2, 0, BINS / 2 * sizeof *bins);
+}
+
+static void reach(int64_t end)
+{
+    mpiox_recording_header *header = r->header;
+
+    if (end <= header->bin_ns * BINS)
+        return;
+    change(1);
+    while (end > header->bin_ns * BINS) {
+        for (int lane = 0; lane < MPIOX_RECORDING_LANES; lane++)
+            if (lanes[lane] != NULL)
+                fold(lanes[lane]->bin);
+        header->bin_ns *= 2;
+    }
+    change(0);
+}
+
+static int64_t share(int64_t amount, int64_t passed, int64_t all)
+{
+    return (int64_t)((double)amount * ((double)passed / (double)all));
+}
+
+/* Over several bins, or in another one than before. Start and end: since the recording began. */
+__attribute__((noinline)) static void spread_far(mpiox_recording_lane *lane, int64_t start, int64_t end, int64_t amount)
+{
+    reach(end);
+    const int64_t width = r->header->bin_ns, first = start / width;
+    const int64_t last = end / width < BINS - 1 ? end / width : BINS - 1;
+    int64_t done = 0;
+
+    for (int64_t i = first; i < last; i++) {
+        const int64_t so_far = share(amount, (i + 1) * width - start, end - start);
+
+        lane->bin[i] += so_far - done;
+        done = so_far;
+    }
+    lane->bin[last] += amount - done;
+    bin = last;
+    bin_start = r->header->started + last * width;
+    bin_end = bin_start + width;
+}
+
+static inline void spread(int lane, int64_t start, int64_t end, int64_t amount)
+{
+    mpiox_recording_lane *l = lanes[lane];
+
+    if (__builtin_expect(l != NULL && start >= bin_start && end < bin_end, 1))
+        l->bin[bin] += amount;
+    else if (l != NULL || (l = lane_of(lane)) != NULL)
+        spread_far(l, start - r->header->started, end - r->header->started, amount);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+/* Whether what lasts from start to end belongs to a step of its class. */
+static inline bool is_close(const mpiox_recording_step *s, uint32_t name, int64_t start, int64_t end, int64_t close)
+{
+    return start - s->end <= close && end - s->start <= (s->name == name ? LONG * close : close);
+}
+
+static inline void lengthen(mpiox_recording_step *s, const mpiox_recording_step *more)
+{
+    s->end = more->end > s->end ? more->end : s->end;
+    s->busy += more->busy;
+    s->bytes += more->bytes;
+    s->calls += more->calls;
+    if (s->name != more->name)
+        s->name = 0;
+}
+
+static void join_steps(void)
+{
+    mpiox_recording_header *header = r->header;
+
+    change(1);
+    while (steps->count > room_for_steps / 2) {
+        int64_t n = 0, last[CLASSES] = {-1, -1, -1, -1};
+
+        header->step_ns *= 2;
+        for (int64_t i = 0; i < steps->count; i++) {
+            const mpiox_recording_step s = steps->step[i];
+            const int64_t at = last[s.class];
+
+            if (at >= 0 && is_close(&steps->step[at], s.name, s.start, s.end, header->step_ns)) {
+                lengthen(&steps->step[at], &s);
+            } else {
+                last[s.class] = n;
+                steps->step[n++] = s;
+            }
+        }
+        steps->count = n;
+        memcpy(last_step, last, sizeof last);
+    }
+    change(0);
+}
+
+/* Twice the room, where the recording allows it. */
+static bool more_steps(void)
+{
+    const int64_t wanted = room_for_steps == 0 ? FIRST_STEPS : 2 * room_for_steps;
+    const uint64_t bytes = sizeof *steps + (uint64_t)wanted * sizeof *steps->step;
+    mpiox_recording_steps *before = steps;
+
+    if (bytes * STEPS_SHARE > parted())
+        return false;
+    mpiox_recording_steps *made = mpiox_recording_take(MPIOX_RECORDING_STEPS, bytes, 0);
+    if (made == NULL)
+        return false;
+    if (before != NULL) {
+        made->count = before->count;
+        memcpy(made->step, before->step, (size_t)before->count * sizeof *made->step);
+        before->item.kind = MPIOX_RECORDING_NOTHING;
+    } else {
+        memset(last_step, -1, sizeof last_step);
+        r->header->step_ns = FIRST_STEP_NS;
+    }
+    mpiox_recording_publish();
+    steps = made;
+    room_for_steps = wanted;
+    return true;
+}
+
+__attribute__((noinline)) static void new_step(const mpiox_recording_step *one)
+{
+    if ((steps == NULL || steps->count == room_for_steps) && !more_steps()) {
+        if (steps == NULL)
+            return;
+        join_steps();
+    }
+    steps->step[steps->count] = *one;
+    last_step[one->class] = steps->count;
+    atomic_store_explicit((_Atomic int64_t *)(void *)&steps->count, steps->count + 1, memory_order_release);
+}
+
+void mpiox_recording_time_add(int class, uint32_t name, int64_t start, int64_t end, int lane, int64_t bytes)
+{
+    mpiox_recording_step *s = steps != NULL && last_step[class] >= 0 ? &steps->step[last_step[class]] : NULL;
+    const mpiox_recording_step one = {.start = start,
+                                      .end = end,
+                                      .busy = end - start,
+                                      .bytes = bytes,
+                                      .calls = 1,
+                                      .name = name,
+                                      .class = (uint32_t)class};
+
+    spread(2 * MPIOX_RECORDING_MODULES + class, start, end, end - start);
+    if (lane >= 0 && bytes > 0)
+        spread(lane, start, end, bytes);
+    if (s != NULL && is_close(s, name, start, end, r->header->step_ns))
+        lengthen(s, &one);
+    else
+        new_step(&one);
+}
+
+/* ---- accesses ---------------------------------------------------------------------------------------------------- */
+
+static bool more_segments(void)
+{
+    const int64_t wanted = room_for_segments == 0              ? FIRST_SEGMENTS
+                           : room_for_segments < MOST_SEGMENTS ? 2 * room_for_segments
+                                                               : MOST_SEGMENTS;
+    const uint64_t bytes = sizeof *segments + (uint64_t)wanted * sizeof *segments->segment;
+    const bool fits = (segment_bytes + bytes) * SEGMENTS_SHARE <= parted();
+    mpiox_recording_segments *made = fits ? mpiox_recording_take(MPIOX_RECORDING_SEGMENTS, bytes, 0) : NULL;
+
+    if (made == NULL)
+        return false;
+    mpiox_recording_publish();
+    segments = made;
+    room_for_segments = wanted;
+    segment_bytes += bytes;
+    return true;
+}
+
+void mpiox_recording_keep(const mpiox_recording_segment *segment)
+{
+    if (r->header->unkept > 0 || ((segments == NULL || segments->count == room_for_segments) && !more_segments())) {
+        r->header->unkept++;
+        return;
+    }
+    segments->segment[segments->count] = *segment;
+    atomic_store_explicit((_Atomic int64_t *)(void *)&segments->count, segments->count + 1, memory_order_release);
+}

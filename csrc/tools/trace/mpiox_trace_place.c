@@ -1,0 +1,85 @@
+/* mpiox_trace_place.c - see mpiox_trace_place.h. */
+#include "mpiox_trace_place.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpiox_trace_system.h"
+
+enum { TRIES = 1000 };
+
+mpiox_trace_place mpiox_trace_here = {.rank = -1};
+static mpiox_trace_place *const here = &mpiox_trace_here;
+
+void mpiox_trace_place_folder(const char *name)
+{
+    here->stopped = name[0] != '/' || strlen(name) >= sizeof here->folder;
+    if (!here->stopped)
+        strcpy(here->folder, name);
+}
+
+void mpiox_trace_place_stop(const char *why)
+{
+    char text[MPIOX_TRACE_PATH_BYTES + 600];
+
+    snprintf(text, sizeof text, "mpiio_ext trace: %s: %s; tracing of process %d ends here, the program goes on\n",
+             here->path[0] != '\0' ? here->path : here->folder, why, (int)getpid());
+    mpiox_trace_say(text);
+    here->stopped = true;
+}
+
+static void name_file(char *name, const char *suffix, int attempt)
+{
+    char who[32] = "norank", again[16] = "";
+
+    if (here->rank >= 0)
+        snprintf(who, sizeof who, "rank%d", here->rank);
+    if (attempt > 0)
+        snprintf(again, sizeof again, ".%d", attempt);
+    snprintf(name, MPIOX_TRACE_PATH_BYTES, "%s/%s.%s.%d%s%s", here->folder, who, here->host, (int)getpid(), again,
+             suffix);
+}
+
+int mpiox_trace_place_create(const char *suffix)
+{
+    memset(here->host, 0, sizeof here->host);
+    strcpy(here->host, "host");
+    gethostname(here->host, sizeof here->host - 1);
+    for (int attempt = 0; attempt < TRIES; attempt++) {
+        name_file(here->path, suffix, attempt);
+        if (access(here->path, F_OK) == 0)
+            continue;
+        int fd = mpiox_trace_create(here->path);
+        if (fd < 0 && attempt == 0) {
+            mpiox_trace_make_folder(here->folder);
+            fd = mpiox_trace_create(here->path);
+        }
+        if (fd >= 0)
+            return fd;
+    }
+    here->path[0] = '\0';
+    return -1;
+}
+
+void mpiox_trace_place_rename(const char *suffix)
+{
+    char before[MPIOX_TRACE_PATH_BYTES];
+
+    memcpy(before, here->path, sizeof before);
+    for (int attempt = 0; attempt < TRIES; attempt++) {
+        name_file(here->path, suffix, attempt);
+        if (access(here->path, F_OK) != 0 && mpiox_trace_rename(before, here->path) == 0)
+            return;
+    }
+    memcpy(here->path, before, sizeof before);
+}
+
+void mpiox_trace_place_command(char *text, int bytes)
+{
+    const int length = mpiox_trace_read_text("/proc/self/cmdline", text, bytes);
+
+    for (int i = 0; i + 1 < length; i++)
+        if (text[i] == '\0')
+            text[i] = ' ';
+}

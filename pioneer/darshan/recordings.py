@@ -1,0 +1,246 @@
+"""Recordings of ``mpiio-ext run --report`` and ``--darshan``: counters of each process in a file of bounded size.
+
+Problem. A trace grows with the calls; a recording does not. It is read while its process lives, after that was killed,
+and when the file is damaged. Algorithm. The tracer's library writes it (``csrc/tools/trace/mpiox_recording_format.h``):
+a header, and items one behind the other, each with its kind and length. All items are looked at once; records become
+those of `records`, with moments since the start of the job.
+
+Guarantees. Whatever the bytes of a file are, it is read, or ValueError says that it is no recording. `problem` says
+what could not be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mpiio_ext.pioneer.readers.own import Head
+
+SUFFIX = ".mpioxrec"
+#: Name of the file that stands for all that had no room for records of their own.
+OTHERS = "<other files>"
+#: Modules and classes of time, by number.
+MODULES = ("POSIX", "MPI-IO", "STDIO")
+CLASSES = ("read", "write", "metadata", "MPI-IO")
+
+Structured: TypeAlias = npt.NDArray[np.void]
+
+_MAGIC, _VERSION, _HEADER_BYTES = b"MPIOXREC", 1, 4096
+_RUNNING = 0
+_FEW, _MORE, BINS = 4, 28, 200
+_NAME, _RECORD, _VALUES, _LANE, _SEGMENTS, _STEPS, _NOTHING = range(1, 8)
+_HEADER = np.dtype([
+    ("magic", "S8"), ("version", "u4"), ("header_bytes", "u4"), ("state", "u4"), ("changing", "u4"),
+    ("capacity", "u8"), ("used", "u8"), ("unix_minus_monotonic", "i8"), ("started", "i8"), ("stopped", "i8"),
+    ("last", "i8"), ("pid", "i8"), ("parent", "i8"), ("rank", "i4"), ("ranks", "i4"), ("others", "u8"),
+    ("unkept", "u8"), ("bin_ns", "i8"), ("step_ns", "i8"), ("host", "S256"), ("command", "S2048"),
+    ("counts", "S256", 3),
+])  # fmt: skip
+_ITEM = [("kind", "u4"), ("bytes", "u4")]
+_RECORD_TYPE = np.dtype([
+    *_ITEM, ("module", "u4"), ("name", "u4"), ("values", "u4", 2), ("more", "u4", 2), ("counts", "i8", 16),
+    ("mode", "i8"), ("renamed_from", "i8"), ("done", "i8", 2), ("max_byte", "i8", 2), ("consecutive", "i8", 2),
+    ("sequential", "i8", 2), ("switches", "i8"), ("buckets", "i8", (2, 10)), ("aligned", "i8", 17),
+    ("first", "i8", 4), ("last", "i8", 4), ("busy", "i8", 3), ("longest", "i8", 2), ("longest_size", "i8", 2),
+    ("value", "i8", (2, _FEW)), ("often", "i8", (2, _FEW)), ("last_byte", "i8", 2), ("busy_until", "i8", 3),
+    ("last_kind", "i8"),
+])  # fmt: skip
+_VALUES_TYPE = np.dtype([*_ITEM, ("value", "i8", _MORE), ("often", "i8", _MORE)])
+_LANE_TYPE = np.dtype([*_ITEM, ("lane", "i8"), ("bin", "i8", BINS)])
+_SEGMENT_TYPE = np.dtype([
+    ("offset", "i8"), ("length", "i8"), ("start", "i8"), ("duration", "i8"), ("name", "u4"), ("module", "u4"),
+    ("writes", "u4"), ("reserved", "u4"),
+])  # fmt: skip
+_STEP_TYPE = np.dtype([
+    ("start", "i8"), ("end", "i8"), ("busy", "i8"), ("bytes", "i8"), ("calls", "i8"), ("name", "u4"), ("class", "u4"),
+])  # fmt: skip
+#: Bytes of an item of each kind, or of its head where it has an array behind that.
+_LENGTHS = {
+    _NAME: 16, _RECORD: _RECORD_TYPE.itemsize, _VALUES: _VALUES_TYPE.itemsize, _LANE: _LANE_TYPE.itemsize,
+    _SEGMENTS: 16, _STEPS: 16, _NOTHING: 8,
+}  # fmt: skip
+_FIRST_POWER = 9
+
+
+@dataclass(slots=True)
+class Recording:
+    """What one process has recorded; moments in ns since 1970, but for those of rows (`since_ns`).
+
+    Attributes
+    ----------
+    head : of the process; it has ended or not.
+    since_ns : what is added to the moments of records, segments and steps for ns since 1970.
+    started_ns, stopped_ns, last_ns : since when calls count, since when they do not (MPI_Finalize; None: it was not
+        reached), and when the last one ended.
+    names : number of a name -> name of a file.
+    records : rows of `_RECORD_TYPE`.
+    more : place of an item -> further sizes or strides, value -> how often.
+    bin_ns, lanes : width of a bin, and lane -> bins: bytes read and written by module, then ns of each of `CLASSES`.
+    step_ns, steps : what is not told apart within a step, and calls of a class that follow each other closely.
+    segments : accesses as they were.
+    others : files without a record of their own.
+    unkept : accesses without a segment.
+    problem : what could not be read; "" for nothing.
+    """
+
+    head: Head
+    since_ns: int
+    started_ns: int
+    stopped_ns: int | None
+    last_ns: int
+    counts: tuple[tuple[str, ...], ...]
+    bin_ns: int
+    step_ns: int
+    others: int
+    unkept: int
+    problem: str = ""
+    names: dict[int, str] = field(default_factory=dict)
+    records: Structured = field(default_factory=lambda: np.zeros(0, _RECORD_TYPE))
+    more: dict[int, Structured] = field(default_factory=dict)
+    lanes: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
+    steps: Structured = field(default_factory=lambda: np.zeros(0, _STEP_TYPE))
+    segments: Structured = field(default_factory=lambda: np.zeros(0, _SEGMENT_TYPE))
+
+    def values(self, record: Any, which: int) -> dict[int, int]:
+        """Return the sizes (0) or strides (1) of a record, with how often each occurs."""
+        count = int(record["values"][which])
+        found = dict(zip(record["value"][which][:count].tolist(), record["often"][which].tolist(), strict=False))
+        further = self.more.get(int(record["more"][which]))
+        if further is not None and count > _FEW:
+            some = slice(0, min(count - _FEW, _MORE))
+            found |= dict(zip(further["value"][some].tolist(), further["often"][some].tolist(), strict=True))
+        return found
+
+
+def misaligned(aligned: npt.NDArray[np.int64], block: int) -> int:
+    """Return how many accesses did not begin at a multiple of a block, by the powers of two that divide their places.
+
+    Parameters
+    ----------
+    aligned : of a record.
+    block : bytes; below 2, none.
+    """
+    if block < 2:
+        return 0
+    power = (block & -block).bit_length() - 1
+    return int(aligned[: min(max(power - _FIRST_POWER + 1, 1), len(aligned) - 1)].sum())
+
+
+def _text(data: bytes) -> str:
+    return data.partition(b"\0")[0].decode(errors="replace")
+
+
+def _header(data: bytes) -> Any:
+    if len(data) < _HEADER_BYTES or data[: len(_MAGIC)] != _MAGIC:
+        raise ValueError("no recording")
+    header = np.frombuffer(data, _HEADER, 1)[0]
+    if header["version"] != _VERSION or header["header_bytes"] != _HEADER_BYTES:
+        raise ValueError("a recording of another version of mpiio_ext")
+    return header
+
+
+def _head(path: Path, header: Any) -> Head:
+    since = int(header["unix_minus_monotonic"])
+    return Head(
+        path=path, rank=max(int(header["rank"]), -1), ranks=max(int(header["ranks"]), 0),
+        host=_text(bytes(header["host"])), pid=int(header["pid"]), command=_text(bytes(header["command"])),
+        started_ns=_sum(int(header["started"]), since), running=bool(header["state"] == _RUNNING),
+    )  # fmt: skip
+
+
+def _sum(moment: int, since: int) -> int:
+    """Return a moment since 1970; damaged ones are brought into what 64 bits hold."""
+    return min(max(moment + since, 0), 1 << 62)
+
+
+def _items(data: bytes, used: int) -> Iterator[tuple[int, int, int]]:
+    """Yield kind, place and bytes of each item; the last one's kind is 0 where the rest cannot be read."""
+    at = _HEADER_BYTES
+    while at + 8 <= used:
+        kind, length = (int(each) for each in np.frombuffer(data, "u4", 2, at))
+        exact = kind in (_RECORD, _VALUES, _LANE)
+        least = _LENGTHS.get(kind, used + 1)
+        if length % 8 or length < least or at + length > used or (exact and length != least):
+            yield 0, at, 0
+            return
+        yield kind, at, length
+        at += length
+
+
+def _array(data: bytes, at: int, length: int, kind: np.dtype[np.void]) -> Structured:
+    """Return the rows of an item that counts them."""
+    room = (length - 16) // kind.itemsize
+    count = min(max(int(np.frombuffer(data, "i8", 1, at + 8)[0]), 0), room)
+    return np.frombuffer(data, kind, count, at + 16)
+
+
+def _fill(found: Recording, data: bytes, used: int) -> None:
+    records, segments = [], []
+    for kind, at, length in _items(data, used):
+        if kind == 0:
+            found.problem = found.problem or f"its bytes behind {at:,} are damaged"
+        elif kind == _NAME:
+            found.names[int(np.frombuffer(data, "i8", 1, at + 8)[0])] = _text(data[at + 16 : at + length])
+        elif kind == _RECORD:
+            records.append(np.frombuffer(data, _RECORD_TYPE, 1, at))
+        elif kind == _VALUES:
+            found.more[at] = np.frombuffer(data, _VALUES_TYPE, 1, at)[0]
+        elif kind == _LANE:
+            lane = np.frombuffer(data, _LANE_TYPE, 1, at)[0]
+            found.lanes[int(lane["lane"])] = lane["bin"]
+        elif kind == _SEGMENTS:
+            segments.append(_array(data, at, length, _SEGMENT_TYPE))
+        elif kind == _STEPS:
+            steps = _array(data, at, length, _STEP_TYPE)
+            found.steps = steps[(steps["class"] < len(CLASSES)) & (steps["end"] >= steps["start"])]
+    if records:
+        found.records = np.concatenate(records)
+        there = np.isin(found.records["name"], list(found.names)) & (found.records["module"] < len(MODULES))
+        found.records = found.records[there]
+    if segments:
+        found.segments = np.concatenate(segments)
+
+
+def read(path: Path) -> Recording:
+    """Read the recording of a process.
+
+    Raises
+    ------
+    ValueError
+        It is none, or one of another version.
+    OSError
+        It cannot be read.
+    """
+    data = path.read_bytes()
+    header = _header(data)
+    since, used, stopped = int(header["unix_minus_monotonic"]), int(header["used"]), int(header["stopped"])
+    found = Recording(
+        _head(path, header), since, _sum(int(header["started"]), since), _sum(stopped, since) if stopped else None,
+        _sum(int(header["last"]), since), tuple(tuple(_text(bytes(each)).split()[:16]) for each in header["counts"]),
+        max(int(header["bin_ns"]), 1), int(header["step_ns"]), int(header["others"]), int(header["unkept"]),
+    )  # fmt: skip
+    if not _HEADER_BYTES <= used <= len(data):
+        found.problem = f"it is cut: {len(data):,} of {used:,} bytes are there"
+    _fill(found, data, min(max(used, _HEADER_BYTES), len(data)))
+    if header["changing"] and not found.problem:
+        found.problem = "its process was killed while it changed the resolution of its time line"
+    return found
+
+
+def heads(paths: Sequence[Path]) -> list[Head]:
+    """Return what the recordings among files and folders say of their processes, by rank and start.
+
+    What is no recording of this version is left out.
+    """
+    found: list[Head] = []
+    for path in paths:
+        for each in sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]:
+            with suppress(ValueError, OSError), each.open("rb") as file:
+                found.append(_head(each, _header(file.read(_HEADER_BYTES))))
+    return sorted(found, key=lambda head: (head.rank, head.started_ns))

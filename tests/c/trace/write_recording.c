@@ -1,0 +1,115 @@
+/*
+ * write_recording.c - a recording of calls that are told by lines on standard input, at any times.
+ *
+ * PROGRAM FOLDER [PRINT]: F NAME (files have numbers from 1 on); C OPERATION START DURATION DEPTH FILE OFFSET SIZE
+ * RESULT COUNT MODE FILE2 COMM_SIZE HINTS (a negative number: none); END STATE; KILL; RANK RANK RANKS. PRINT: offsets
+ * of the fields of a record instead.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_recording.h"
+#include "mpiox_recording_calls.h"
+#include "mpiox_recording_file.h"
+#include "mpiox_trace_names.h"
+#include "mpiox_trace_place.h"
+
+enum { LINE = 8192, FILES = 200000 };
+
+static int32_t numbers[FILES];
+
+static const char *const operations[MPIOX_TRACE_EVENTS] = {
+#define NAME_OF(name) [OP_##name] = #name,
+    MPIOX_TRACE_POSIX(NAME_OF) MPIOX_TRACE_STDIO(NAME_OF) MPIOX_TRACE_MPI(NAME_OF)};
+
+static int operation_of(const char *name)
+{
+    for (int i = MPIOX_TRACEFILE_FIRST; i < MPIOX_TRACE_EVENTS; i++)
+        if (operations[i] != NULL && strcmp(operations[i], name) == 0)
+            return i;
+    fprintf(stderr, "no operation %s\n", name);
+    exit(2);
+}
+
+static void add(mpiox_tracefile_record *call, int key, int64_t value)
+{
+    if (value >= 0)
+        call->extra[call->extras++] = (mpiox_tracefile_extra){.key = (uint8_t)key, .value = value};
+}
+
+static void one(const char *line)
+{
+    char name[64];
+    int64_t v[13];
+    mpiox_tracefile_record call = {0};
+
+    if (sscanf(line,
+               "C %63s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
+               " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
+               name, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7], &v[8], &v[9], &v[10], &v[11]) != 13) {
+        fprintf(stderr, "not understood: %s\n", line);
+        exit(2);
+    }
+    call.operation = (uint8_t)operation_of(name);
+    call.start = v[0];
+    call.duration = v[1];
+    call.depth = v[2];
+    call.file = numbers[v[3]];
+    call.offset = v[4] < 0 ? MPIOX_TRACEFILE_NONE : v[4];
+    call.size = v[5] < 0 ? MPIOX_TRACEFILE_NONE : v[5];
+    call.result = v[6];
+    add(&call, MPIOX_KEY_COUNT, v[7]);
+    add(&call, strncmp(name, "MPI_", 4) == 0 ? MPIOX_KEY_AMODE : MPIOX_KEY_MODE, v[8]);
+    add(&call, MPIOX_KEY_FILE2, v[9] < 0 ? -1 : numbers[v[9]]);
+    add(&call, MPIOX_KEY_COMM_SIZE, v[10]);
+    add(&call, MPIOX_KEY_HINTS, v[11]);
+    if (call.operation == OP_MPI_Finalize)
+        mpiox_recording_stop(call.start);
+    mpiox_recording_add(&call);
+}
+
+static int print_layout(void)
+{
+#define FIELD(name) printf("%s %zu\n", #name, offsetof(mpiox_recording_record, name))
+    FIELD(module), FIELD(name), FIELD(values), FIELD(more), FIELD(counts), FIELD(mode), FIELD(renamed_from);
+    FIELD(bytes), FIELD(max_byte), FIELD(consecutive), FIELD(sequential), FIELD(switches), FIELD(buckets);
+    FIELD(aligned), FIELD(first), FIELD(last), FIELD(busy), FIELD(longest), FIELD(longest_size), FIELD(value);
+    FIELD(often), FIELD(last_byte), FIELD(busy_until), FIELD(last_kind);
+    printf("sizes %zu %zu %zu %zu %zu\n", sizeof(mpiox_recording_record), sizeof(mpiox_recording_values),
+           sizeof(mpiox_recording_lane), sizeof(mpiox_recording_segment), sizeof(mpiox_recording_step));
+    printf("header %zu %zu %zu %zu\n", offsetof(mpiox_recording_header, used), offsetof(mpiox_recording_header, others),
+           offsetof(mpiox_recording_header, counts), sizeof(mpiox_recording_header));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static char line[LINE];
+    int files = 0, rank, ranks, state;
+
+    if (argc > 2)
+        return print_layout();
+    mpiox_trace_place_folder(argv[1]);
+    mpiox_trace_names_bound(mpiox_recording_bound(), MPIOX_RECORDING_OTHERS);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        if (line[0] == 'F') {
+            numbers[++files] = mpiox_trace_names_number(line + 2);
+        } else if (sscanf(line, "RANK %d %d", &rank, &ranks) == 2) {
+            mpiox_trace_here.rank = rank;
+            mpiox_trace_here.ranks = ranks;
+            mpiox_recording_rank();
+        } else if (sscanf(line, "END %d", &state) == 1) {
+            mpiox_recording_end(state, true);
+        } else if (strcmp(line, "KILL") == 0) {
+            raise(SIGKILL);
+        } else {
+            one(line);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,289 @@
+"""Recordings: the recorder in C against what is made of a trace of the same calls, its bounds, and any bytes."""
+
+from __future__ import annotations
+
+import pathlib
+import random
+import signal
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from mpiio_ext.pioneer.darshan import recorded, recordings
+from mpiio_ext.pioneer.darshan.convert import convert
+from mpiio_ext.pioneer.darshan.records import Layout, Records
+from mpiio_ext.pioneer.darshan.timeline import Heat
+from support import cbuild, fuzz
+from support.darshan_records import read_records
+from support.recorded_calls import Call, counted, record, recorder
+
+SINCE = 1000
+NAMES = ["/data/a", "/data/b", "/data/sub/c", "/opt/left/out", "/data/new name"]
+SIZES = (0, 1, 100, 101, 1024, 1025, 4096, 10240, 10241, 102400, 102401, 1 << 20, (1 << 20) + 1, 4 << 20,
+         (4 << 20) + 1, 10 << 20, (10 << 20) + 1, 100 << 20, (100 << 20) + 1, 1 << 30, (1 << 30) + 1)  # fmt: skip
+MINUTE = 60 * 10**9
+
+
+def only(folder: pathlib.Path) -> recordings.Recording:
+    (path,) = folder.glob("*.mpioxrec")
+    return recordings.read(path)
+
+
+def write(start: int, size: int, *, file: int = 1, duration: int = 1) -> Call:
+    """Return a write of so many bytes."""
+    return Call(operation="pwrite", start=start, duration=duration, file=file, offset=0, size=size, result=size)
+
+
+def drawn(random_: random.Random, number: int, start: int) -> Call:
+    """Return a call of any kind; those that the modules count, and others."""
+    operation = random_.choice([
+        "open", "close", "pwrite", "pwrite", "pread", "read", "write", "writev", "lseek", "stat", "fstat", "fsync",
+        "dup", "mmap", "rename", "unlink", "ftruncate", "fopen", "fread", "fwrite", "fgets", "fputs", "fseek",
+        "fflush", "fclose", "fdopen", "MPI_File_open", "MPI_File_write_at", "MPI_File_read_at_all",
+        "MPI_File_iwrite", "MPI_File_set_view",
+        "MPI_File_write_all_begin", "MPI_File_sync", "MPI_File_close", "MPI_File_read_shared_c", "MPI_Wait",
+    ])  # fmt: skip
+    size = random_.choice(SIZES)
+    moves = any(verb in operation for verb in ("read", "write", "fgets", "fputs"))
+    mpi = operation.startswith("MPI_")
+    failed = random_.random() < 0.05
+    offset = random_.choice((-1, 0, 4096, 4095, 512 * random_.randrange(99), random_.randrange(1 << 40)))
+    return Call(
+        operation=operation, start=start, duration=random_.randrange(1, 5000), depth=int(random_.random() < 0.1),
+        file=random_.randrange(1, len(NAMES) + 1) if number % 50 else 0,
+        offset=offset if moves else -1, size=size if moves else -1,
+        result=-1 if failed else 0 if mpi or not moves else size // 8 if operation in ("fread", "fwrite") else size,
+        count=size // 8 if operation in ("fread", "fwrite") else -1,
+        mode=0o640 if operation == "open" else 9 if operation == "MPI_File_open" else -1,
+        file2=random_.randrange(1, len(NAMES) + 1) if operation == "rename" else -1,
+        comm_size=random_.choice((1, 4)) if operation == "MPI_File_open" else -1,
+        hints=1 if operation in ("MPI_File_open", "MPI_File_set_view") and random_.random() < 0.5 else -1,
+    )  # fmt: skip
+
+
+def test_the_counters_are_those_of_a_trace(tmp_path: pathlib.Path) -> None:
+    """Of drawn calls that partly overlap: every counter, time, size, stride and access of every module."""
+    for case in range(fuzz.examples(24, 3)):
+        random_ = random.Random(f"{fuzz.seed()} {case}")
+        starts = sorted(random_.randrange(1, 10**9) for _ in range(random_.choice((30, 300, 2000))))
+        calls = [Call(operation=each, start=0, duration=1, file=file) for file in range(1, len(NAMES) + 1)
+                 for each in ("open", "fopen", "MPI_File_open")]  # fmt: skip
+        calls += [drawn(random_, number, start) for number, start in enumerate(starts)]
+        ends = np.maximum.accumulate([call.start + call.duration for call in calls])  # as they are committed
+        calls = [Call(**{name: getattr(call, name) for name in Call.__slots__} | {"duration": int(end) - call.start})
+                 for call, end in zip(calls, ends, strict=True)]  # fmt: skip
+        folder = tmp_path / str(case)
+        folder.mkdir()
+        done = record(folder, NAMES, calls, since=SINCE)
+        assert (done.returncode, done.stderr) == (0, "")
+        found = only(folder)
+        assert (found.problem, found.others) == ("", 0)
+        for module in recordings.MODULES:
+            expected = counted(NAMES, calls, module, SINCE + calls[0].start, SINCE).records
+            mine = Records(Layout(module))
+            recorded.fill(found, module, mine, -SINCE - calls[0].start)
+            assert mine.names.keys() == expected.names.keys()
+            for name, place in expected.names.items():
+                there = mine.names[name]
+                layout = expected.layout
+                unequal = np.flatnonzero(mine.counters[there] != expected.counters[place])
+                assert [layout.counters[at] for at in unequal] == [], (module, name, case)
+                unequal = np.flatnonzero(mine.times[there] != expected.times[place])
+                assert [layout.times[at] for at in unequal] == [], (module, name, case)
+                assert mine.sizes[there] == expected.sizes[place]
+                assert mine.strides[there] == expected.strides[place]
+
+
+def test_the_layout_is_that_of_c() -> None:
+    """Each field lies where the recorder writes it."""
+    lines = [line.split() for line in cbuild.check(recorder(), "any", "print").splitlines()]
+    other = {"bytes": "done"}
+    kind = recordings._RECORD_TYPE
+    for name, offset in (line for line in lines if len(line) == 2):
+        assert kind.fields is not None and kind.fields[other.get(name, name)][1] == int(offset), name
+    sizes, header = lines[-2][1:], lines[-1][1:]
+    types = (kind, recordings._VALUES_TYPE, recordings._LANE_TYPE, recordings._SEGMENT_TYPE, recordings._STEP_TYPE)
+    assert [int(each) for each in sizes] == [each.itemsize for each in types]
+    fields = recordings._HEADER.fields
+    assert fields is not None
+    assert [int(each) for each in header] == [fields[name][1] for name in ("used", "others", "counts")] + [
+        recordings._HEADER.itemsize
+    ]
+
+
+# ---- bounds ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_week_keeps_its_hours(tmp_path: pathlib.Path) -> None:
+    """10,000 minutes with a write each, and a stop in the middle: sums are exact, and the stop is seen."""
+    calls = [Call(operation="open", start=0, result=3)]
+    busy = [minute for minute in range(1, 10_000) if not 4000 <= minute < 5000]
+    calls += [write(minute * MINUTE, 4096, duration=MINUTE // 2) for minute in busy]
+    assert record(tmp_path, NAMES, calls, variables={"MPIOX_RECORDING_BYTES": str(128 << 10)}).returncode == 0
+    found = only(tmp_path)
+    assert found.lanes[1].sum() == 8999 * 4096
+    assert found.lanes[7].sum() == 8999 * (MINUTE // 2)
+    hour = 60 * MINUTE
+    assert found.bin_ns <= hour
+    steps = found.steps[found.steps["class"] == 1]
+    assert (steps["bytes"].sum(), steps["calls"].sum()) == (8999 * 4096, 8999)
+    assert steps["busy"].sum() == 8999 * (MINUTE // 2)
+    assert (np.diff(steps["start"]) > 0).all()
+    gap = np.diff(np.append(steps["start"], steps["end"][-1])) - (steps["end"] - steps["start"])
+    assert np.count_nonzero(gap > 15 * hour) == 1  # 1000 minutes without
+    assert len(steps) > 100
+    assert found.unkept > 0
+    assert len(found.segments) + found.unkept == 8999
+    assert (found.segments["length"] == 4096).all()
+    assert next(tmp_path.glob("*.mpioxrec")).stat().st_size <= 128 << 10
+
+
+def test_many_files_share_a_record(tmp_path: pathlib.Path) -> None:
+    """100,000 files in 1 MiB: the first have records of their own, all others together one, and nothing is lost."""
+    names = [f"/data/folder/file.{number:06d}" for number in range(100_000)]
+    calls = []
+    for number in range(1, 100_001):
+        calls += [Call(operation="open", start=number * 10, duration=1, file=number, result=3),
+                  write(number * 10 + 2, 10, file=number),
+                  Call(operation="close", start=number * 10 + 4, duration=1, file=number)]  # fmt: skip
+    assert record(tmp_path, names, calls, variables={"MPIOX_RECORDING_BYTES": str(1 << 20)}).returncode == 0
+    found = only(tmp_path)
+    assert next(tmp_path.glob("*.mpioxrec")).stat().st_size <= 1 << 20
+    assert found.problem == ""
+    assert found.records["done"][:, 1].sum() == 1_000_000
+    assert found.records["counts"][:, 0].sum() == 100_000
+    (number,) = (number for number, name in found.names.items() if name == recordings.OTHERS)
+    others = found.records[found.records["name"] == number]
+    own = len(found.records) - len(others)
+    assert own > 300
+    assert others["counts"][:, 0].tolist() == [100_000 - own]
+    assert 0 < found.others <= 100_000 - own
+    written = convert(tmp_path, tmp_path / "log")
+    assert any("files had no room of their own" in line for line in written.lacks)
+    assert read_records(tmp_path / "log")["POSIX", recordings.OTHERS, 0]["POSIX_OPENS"] == 100_000 - own
+
+
+@pytest.mark.parametrize(("most", "there"), [(40 << 10, True), (8 << 10, False)])
+def test_no_room_on_the_disk(tmp_path: pathlib.Path, most: int, there: bool) -> None:
+    """No space for more is no signal: what had room goes on; where nothing has, one line says so."""
+    names = [f"/data/{number}" for number in range(400)]
+    calls = [write(number * 10, 1, file=number % 400 + 1) for number in range(4000)]
+    done = record(tmp_path, names, calls, most_bytes=most)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 0 if there else 1)
+    assert [path.stat().st_size <= most for path in tmp_path.glob("*.mpioxrec")] == [True] * there
+    if there:
+        found = only(tmp_path)
+        assert (found.problem, found.records["done"][:, 1].sum()) == ("", 4000)
+        assert found.others > 300
+    else:
+        assert "no space is left here" in done.stderr
+
+
+def test_the_node_has_a_bound(tmp_path: pathlib.Path) -> None:
+    """Process after process, each with more than its share: together they take what the node may have."""
+    names = [f"/data/{number}" for number in range(200)]
+    calls = [write(number * 10, 1, file=number % 200 + 1) for number in range(2000)]
+    variables = {"MPIOX_RECORDING_NODE_BYTES": str(1 << 20)}
+    done = [record(tmp_path, names, calls, variables=variables) for _ in range(12)]
+    assert all(each.returncode == 0 for each in done)
+    files = list(tmp_path.glob("*.mpioxrec"))
+    assert sum(path.stat().st_size for path in files) <= 1 << 20
+    assert len(files) < 12
+    assert any("no space is left here, or for the recordings of this node" in each.stderr for each in done)
+    for path in files:
+        found = recordings.read(path)
+        assert (found.problem, found.records["done"][:, 1].sum()) == ("", 2000)
+
+
+def test_ranks_share_the_node(tmp_path: pathlib.Path) -> None:
+    """Of 512 ranks each has an eighth of a MiB at most, by what the launcher says."""
+    calls = [write(number * 10, 1) for number in range(20_000)]
+    for variable in ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"):
+        folder = tmp_path / variable
+        folder.mkdir()
+        assert record(folder, NAMES, calls, variables={variable: "512"}).returncode == 0
+        assert next(folder.glob("*.mpioxrec")).stat().st_size <= 128 << 10
+
+
+def test_mpi_bounds_what_counts(tmp_path: pathlib.Path) -> None:
+    """Calls before the end of MPI_Init and after the beginning of MPI_Finalize are not counted."""
+    calls = [
+        Call(operation="open", start=0, result=3),
+        write(2000, 7),
+        Call(operation="MPI_Init", start=5000, duration=5000, file=0),
+        write(20_000, 100),
+        Call(operation="MPI_Finalize", start=30_000, file=0),
+        write(40_000, 7),
+    ]
+    assert record(tmp_path, NAMES, calls, begin="RANK 2 4", since=SINCE).returncode == 0
+    found = only(tmp_path)
+    assert (found.head.rank, found.head.ranks) == (2, 4)
+    assert found.records["done"].tolist() == [[0, 100]]
+    assert found.started_ns - found.since_ns == SINCE + 10_000
+    assert found.stopped_ns == found.since_ns + SINCE + 30_000
+    assert found.segments["length"].tolist() == [100]
+
+
+def test_a_killed_process(tmp_path: pathlib.Path) -> None:
+    """What was counted until then is there, and the log says that the end is missing."""
+    calls = [write(number * 10, 3) for number in range(1, 500)]
+    assert record(tmp_path, NAMES, calls, end="KILL").returncode == -signal.SIGKILL
+    found = only(tmp_path)
+    assert found.head.running
+    assert found.records["done"].tolist() == [[0, 3 * 499]]
+    written = convert(tmp_path, tmp_path / "log", dxt=True)
+    assert written.lacks == ["rank 0: its recording has no end: it was killed"]
+
+
+# ---- any bytes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("good")
+    random_ = random.Random(7)
+    assert record(folder, NAMES, [drawn(random_, n, n * 10_000) for n in range(1, 400)]).returncode == 0
+    return next(folder.glob("*.mpioxrec")).read_bytes()
+
+
+def use(path: pathlib.Path) -> None:
+    """Do with a recording all that is done with one."""
+    try:
+        found = recordings.read(path)
+    except ValueError:
+        return
+    recordings.heads([path])
+    for module in recordings.MODULES:
+        records = Records(Layout(module))
+        recorded.fill(found, module, records, 0)
+        heat = Heat()
+        recorded.warm(found, module, heat, found.started_ns)
+
+
+@hypothesis.given(st.data())
+@hypothesis.settings(max_examples=fuzz.examples(400), deadline=None,
+                     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])  # fmt: skip
+def test_damaged_bytes_are_read_or_refused(good: bytes, tmp_path: pathlib.Path, data: st.DataObject) -> None:
+    changed = bytearray(good[: data.draw(st.integers(0, len(good)))])
+    for _ in range(data.draw(st.integers(0, 8))):
+        if changed:
+            at = data.draw(st.integers(0, len(changed) - 1))
+            changed[at : at + 8] = data.draw(st.binary(min_size=1, max_size=8))
+    path = tmp_path / "any.mpioxrec"
+    path.write_bytes(changed)
+    use(path)
+
+
+def test_what_is_damaged_is_said(good: bytes, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "rank0.host.1.mpioxrec"
+    path.write_bytes(good[:-100])
+    assert "bytes are there" in recordings.read(path).problem
+    path.write_bytes(good[:4096] + b"\xff" * (len(good) - 4096))
+    assert recordings.read(path).problem == "its bytes behind 4,096 are damaged"
+    for wrong in (b"", b"MPIOXREC", b"x" * 8000, good[:8] + b"\x02" + good[9:]):
+        path.write_bytes(wrong)
+        with pytest.raises(ValueError, match="recording"):
+            recordings.read(path)
+        assert recordings.heads([tmp_path]) == []
