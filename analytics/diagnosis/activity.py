@@ -182,7 +182,9 @@ class Activity:
     line : array (3, bands, bins)
         Of reads and writes: seconds in requests (DXT), or bytes (HEATMAP); of metadata calls: seconds, spread evenly
         over the time in which a file is open.
-    bands : bands of ranks in it.
+    moved : array (2, bands, bins)
+        Bytes read and written by requests of DXT; zeros without it.
+    bands : bands of ranks in them.
     alone : array (2, processes)
         Of the files that a rank has for itself: its seconds in metadata calls, and its opens.
     heat : mapping of bool to array
@@ -202,6 +204,7 @@ class Activity:
     busy: tuple[Numbers, Numbers] = dataclasses.field(default_factory=lambda: (np.zeros(0), np.zeros(0)))
     resolution: float = 0.0
     line: Line = dataclasses.field(default_factory=lambda: np.zeros((3, 1, BINS)))
+    moved: Line = dataclasses.field(default_factory=lambda: np.zeros((2, 1, BINS)))
     bands: int = 1
     alone: Line = dataclasses.field(default_factory=lambda: np.zeros((2, 0)))
     heat: dict[bool, Numbers] = dataclasses.field(default_factory=dict)

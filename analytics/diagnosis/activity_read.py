@@ -28,6 +28,7 @@ from mpiio_ext.analytics.diagnosis.activity import (
     Activity,
     Calls,
     Layout,
+    Line,
     Row,
     Union,
     merged,
@@ -74,7 +75,7 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
     source = next((name for name in ("DXT_POSIX", "HEATMAP") if name in log.modules), "").partition("_")[0]
     found = Activity(source, processes, run_time)
     found.bands = min(BANDS, processes)
-    found.line = np.zeros((3, found.bands, BINS))
+    found.line, found.moved = np.zeros((3, found.bands, BINS)), np.zeros((2, found.bands, BINS))
     if "HEATMAP" in log.modules:
         try:
             _add_heat(found, log)
@@ -231,7 +232,7 @@ class _Sums:
         self.union, self.called = Union(), Union()
         self.calls: collections.defaultdict[int, float] = collections.defaultdict(float)
         self.blocks: list[Whole] = []
-        self.every = 1
+        self.kept, self.every = 0, 1
         stripes = layout.stripes if 1 < layout.stripes <= 4096 and layout.stripe_bytes > 0 else 0
         self.stripe = np.zeros((2, stripes))
 
@@ -252,10 +253,12 @@ class _Sums:
         """Add blocks of which a rank covers a part."""
         blocks = np.unique(blocks[blocks % self.every == 0])
         self.blocks.append(np.stack([blocks, np.full(len(blocks), rank)]))
-        if sum(each.shape[1] for each in self.blocks) > _MOST_BLOCKS:
+        self.kept += len(blocks)
+        if self.kept > _MOST_BLOCKS:
             self.every *= 4
             every = np.concatenate(self.blocks, axis=1)
             self.blocks = [every[:, every[0] % self.every == 0]]
+            self.kept = self.blocks[0].shape[1]
 
     def _shared(self) -> tuple[int, int]:
         if not self.blocks:
@@ -351,15 +354,17 @@ def _add_line(found: Activity, batch: _Batch) -> None:
     """Add the time that requests take to the bands of their ranks and the bins of their times."""
     rank = np.clip(batch.rank, 0, found.processes - 1) * found.bands // found.processes
     rows = (batch.write.astype(np.int64) * found.bands + rank)[batch.of]
-    _spread(found, rows, batch.start, batch.end, np.ones(len(rows)))
+    _spread(found.line, found.run_time, rows, batch.start, batch.end, np.ones(len(rows)))
+    took = np.maximum(batch.end - batch.start, found.run_time * 1e-9)
+    _spread(found.moved, found.run_time, rows, batch.start, batch.start + took, batch.length / took)
 
 
-def _spread(found: Activity, rows: Whole, start: Numbers, end: Numbers, rate: Numbers) -> None:
-    """Add to rows of the time line, in each bin, the seconds of it that lie between start and end, times a rate."""
-    scale = BINS / found.run_time
+def _spread(line: Line, run_time: float, rows: Whole, start: Numbers, end: Numbers, rate: Numbers) -> None:
+    """Add to rows of a time line, in each bin, the seconds of it that lie between start and end, times a rate."""
+    scale = BINS / run_time
     start, end = (np.clip(times * scale, 0, BINS - 1e-9) for times in (start, end))
     first, last = start.astype(np.int64), end.astype(np.int64)
-    flat, whole, rows = found.line.reshape(-1), np.zeros(found.line.size + 1), rows * BINS
+    flat, whole, rows = line.reshape(-1), np.zeros(line.size + 1), rows * BINS
     one = first == last
     np.add.at(flat, rows + first, rate * np.where(one, end - start, first + 1 - start) / scale)
     several = ~one
@@ -381,7 +386,7 @@ def _add_metadata(found: Activity, part: Requests) -> None:
         if shared:  # of all ranks: each band has its part
             rows = np.tile(2 * found.bands + np.arange(found.bands), here.sum())
             start, end, rate = (np.repeat(each, found.bands) for each in (start, end, rate / found.bands))
-        _spread(found, rows, start, end, rate)
+        _spread(found.line, found.run_time, rows, start, end, rate)
 
 
 def _add_durations(found: Activity, batch: _Batch, chosen: npt.NDArray[np.bool_], way: bool) -> None:

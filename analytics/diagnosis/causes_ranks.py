@@ -305,11 +305,13 @@ def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     value, most = case.per_file["straggler"].copy(), files["slowest_rank_bytes"] - other
     time, mean = files["slowest_rank_time"].copy(), moved / np.maximum(files["ranks"], 1.0)
     lags = files["{time}"] >= 0.5 * (files["read_time"] + files["write_time"])  # else it does in the other direction
-    value = np.where(lags, value, np.nan)
+    value = np.where(lags & ~_collective(case), value, np.nan)  # of collectives a rank carries out what others have
     for place, row in case.traced(files.critical & (files["ranks"] > 1)):
         ranks = max(float(files["ranks"][place]), float(len(row.ranks)))
-        if (files["{collective}"][place] > 0 and len(row.ranks) < ranks) or not row.busy.max() > 0:
+        if _collective(case)[place] or (files["{collective}"][place] > 0 and len(row.ranks) < ranks):
             continue  # aggregators
+        if not row.busy.max() > 0:
+            continue
         slowest = int(np.argmax(row.busy))
         value[place], time[place] = 1 - row.busy.sum() / ranks / row.busy[slowest], row.busy[slowest]
         most[place], mean[place] = row.moved[slowest], row.moved.sum() / ranks

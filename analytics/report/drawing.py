@@ -11,7 +11,8 @@ A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.resul
   ``lines`` of ``group``, ``values`` (0 to 1, None where not known) and ``words`` (what each value is, to point at);
   ``groups`` in order of their colours.
 - ``files``: ``bars`` of ``row``, ``start``, ``end``, ``critical``, ``label``; ``quantity``.
-- ``steps``: ``x``, and ``series`` of ``name`` and ``y``, level over ``step`` from each x on; ``spans`` to shade.
+- ``steps``: ``x``, and ``series`` of ``name``, ``y`` and ``look`` (where that is not its number), level over ``step``
+  from each x on; ``spans`` to shade.
 - ``ranks``: ``levels`` of ``reads``, ``writes`` and ``metadata``, rows of bands of 0 to 4; ``edges`` of the bands, and
   ``run_time`` (:mod:`mpiio_ext.analytics.report.timeline`).
 
@@ -205,7 +206,8 @@ def _steps(data: Mapping[str, Any]) -> dict[str, Any]:
     marks: list[Mark] = [Spans(spans=data.get("spans", ()))]
     for number, one in enumerate(data["series"]):
         x, y = corners(edges, one["y"])
-        marks.append(Line(x=x, y=y, name=one["name"], look=Look(look(number).colour, look(number).dash)))
+        own = look(one.get("look", number))
+        marks.append(Line(x=x, y=y, name=one["name"], look=Look(own.colour, own.dash)))
     panel = Panel(marks=marks, x=_axis(data, "x", grid=True),
                   y=_axis(data, "y", grid=True, low=0, form=_form(data.get("quantity", ""))))
     return {"panels": [[panel]], "height": 2.3, "margins": (_NAME + _TICK + 54, 8, _ABOVE, 34), "legend": "above",

@@ -20,6 +20,8 @@ from mpiio_ext.analytics.diagnosis import ranks
 from mpiio_ext.analytics.diagnosis.activity import Activity, Row
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.tables.arrays import Numbers
+from mpiio_ext.analytics.tables.schema import SIZE_BINS
+from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,6 +80,19 @@ def _mean(row: dict[str, Any], way: str) -> float | None:
     return moved / requests if requests and moved is not None else None
 
 
+def _sizes(row: dict[str, Any], way: str) -> str | None:
+    """Return the sizes of most requests: the bin of Darshan's histogram with the most of them."""
+    counts = {name: row.get(f"{way}_size_{name}") or 0 for name in SIZE_BINS}
+    if not any(counts.values()):
+        return None
+    name = max(counts, key=lambda each: counts[each])
+    bounds = [0, *SIZE_BINS.values()]
+    low, high = bounds[list(SIZE_BINS).index(name)], SIZE_BINS[name]
+    share = f"{100 * counts[name] / sum(counts.values()):.0f} %"
+    least = f"{size_text(low or 0, exact=True)} and more"
+    return f"{share} of {f'{size_text(low or 0, exact=True)} to {size_text(high, exact=True)}' if high else least}"
+
+
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
@@ -101,6 +116,7 @@ def table(files: Files, activity: Activity | None, processes: int) -> list[dict[
             "read_bytes": row["bytes_read"], "written_bytes": row["bytes_written"],
             "reads": row["reads"], "writes": row["writes"],
             "mean_read_bytes": _mean(row, "read"), "mean_write_bytes": _mean(row, "write"),
+            "read_sizes": _sizes(row, "read"), "write_sizes": _sizes(row, "write"),
             "read_pattern": _pattern("read", row, traced[0], each),
             "write_pattern": _pattern("write", row, traced[1], each),
             "time_s": float(time[place]), "opens": row["opens"],

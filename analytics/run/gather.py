@@ -93,6 +93,17 @@ def _not_reached(program: str, processes: int) -> str:
             f" serial HDF5) or that has no MPI is as it would be without it; this says which it is: `{doctor}`")
 
 
+def _silent(job: Mapping[str, Any], program: str, lacks: Sequence[str]) -> str:
+    """Return why the library has reported on no file."""
+    if not job["uses_mpiio"]:
+        return _not_reached(program, job["processes"] or 1)
+    if lacks:
+        return "The library had reported on no file yet when the run ended: what it did is not known."
+    doctor = opening.concrete(DOCTOR, program, job["processes"] or 1)
+    return ("The program made MPI-IO calls, and the library reported on no file: its statistics were switched off"
+            f" (MPIOX_STATS=0), or it was not under the program; this tells: `{doctor}`")
+
+
 def _document(
     log: Path, statistics: Sequence[Mapping[str, Any]], there: bool | None, lacks: list[str]
 ) -> dict[str, Any]:
@@ -127,7 +138,7 @@ def _document(
     return _plain(
         program=program, sentence=opening.first_sentence(documents, io_s, run_s), help=advice,
         facts=_facts(job, processes, run_s, io_s), lacks=lacks,
-        notices=[] if statistics or there is None else [_not_reached(program, processes)],
+        notices=[] if statistics or there is None else [_silent(job, program, lacks)],
         findings=[dataclasses.asdict(one) for one in findings(told)],
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
         unknown=list(dict.fromkeys(text for one in documents for text in one["unknown"])),

@@ -7,6 +7,7 @@ with the most bytes. A line that was cut by a full disk is left out.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ _SUMMED = (
     "direct_bytes_read", "delegated_calls", "delegated_writes", "delegated_reads", "total_s", "independent_s",
     "exchange_s", "io_s", "wait_s",
 )  # fmt: skip
+_WAYS = ("write", "read")
+_AGGREGATORS = re.compile(r"(\d+ of \d+) aggregators?\b")
 _TEXTS = ("write_partition", "read_partition", "write_reason", "read_reason", "delegation")
 
 
@@ -68,7 +71,7 @@ def _method(row: Mapping[str, Any]) -> str:
     """Return how a file was accessed."""
     ways = []
     collectives = row["collective_writes"] + row["collective_reads"]
-    names = sorted({row[f"{way}_partition"] for way in ("write", "read")} - {""})
+    names = sorted({row[f"{way}_partition"] for way in _WAYS} - {""})
     if collectives:
         ways.append(f"two-phase, file domains {' and '.join(names)}" if names else "collectives without exchange")
     if row["independent_writes"] + row["independent_reads"]:
@@ -80,13 +83,20 @@ def _method(row: Mapping[str, Any]) -> str:
     return ", ".join(ways) or "nothing"
 
 
+def _aggregators(row: Mapping[str, Any]) -> str | None:
+    """Return how many ranks held file domains, as the reasons of collectives say."""
+    found = dict.fromkeys(each for way in _WAYS for each in _AGGREGATORS.findall(row[f"{way}_reason"]))
+    return ", ".join(found) or None
+
+
 def table(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a row for each file: method, rounds, requests, bytes between nodes, time, reason; units in the names."""
     out = []
     for row in files:
         requests = row["write_requests"] + row["read_requests"]
         out.append({
-            "file": row["path"], "ranks": row["ranks"], "method": _method(row), "rounds": row["rounds"],
+            "file": row["path"], "ranks": row["ranks"], "method": _method(row), "aggregators": _aggregators(row),
+            "rounds": row["rounds"],
             "collectives": row["collective_writes"] + row["collective_reads"],
             "independent_accesses": row["independent_writes"] + row["independent_reads"],
             "requests": requests, "request_bytes": int(_bytes(row)),

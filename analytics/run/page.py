@@ -48,7 +48,7 @@ def _figure(one: Document, *, interactive: bool) -> Figure:
 def _files(document: Document, most: int) -> Section:
     rows = []
     for row in document["files"][:most]:
-        patterns = [f"{name}: {row[f'{way}_pattern']}, {_amount(row[f'mean_{way}_bytes'])} each"
+        patterns = [f"{name}: {row[f'{way}_pattern']}, {row[f'{way}_sizes'] or 'unknown sizes'}"
                     for way, name in (("read", "read"), ("write", "written")) if row[f"{way}_pattern"]]
         calls = [f"{row['collective_calls']:,} collective"] if row["collective_calls"] else []
         calls += [f"{row['independent_calls']:,} independent"] if row["independent_calls"] else []
@@ -57,7 +57,8 @@ def _files(document: Document, most: int) -> Section:
                      _seconds(row["time_s"])))  # fmt: skip
     left = document["files_in_all"] - len(rows)
     note = f"{left:,} more files, with less time, are not shown." if left > 0 else ""
-    columns = ("file", "accessed by", "read", "written", "pattern and mean request", "calls", "opens", "time of a rank")
+    columns = ("file", "accessed by", "read", "written", "pattern and sizes of requests", "calls", "opens",
+               "time of a rank")  # fmt: skip
     grid = Grid(columns=columns, rows=rows, note=note,
                 numbers=(False, False, True, True, False, False, True, True))  # fmt: skip
     return Section(anchor="files", title="File by file", grids=[grid] if rows else [],
@@ -65,13 +66,14 @@ def _files(document: Document, most: int) -> Section:
 
 
 def _library(document: Document, most: int) -> Section:
-    rows = [(row["file"], row["method"], _count(row["rounds"]), _count(row["requests"]), _amount(row["request_bytes"]),
+    rows = [(row["file"], row["method"], row["aggregators"] or "–", _count(row["rounds"]),
+             _count(row["requests"]), _amount(row["request_bytes"]),
              _amount(row["mean_request_bytes"]), _amount(row["between_nodes_bytes"]), _seconds(row["exchange_s"]),
              _seconds(row["storage_s"]), _seconds(row["wait_s"]), _seconds(row["independent_s"]), row["why"] or "–")
             for row in document["library"][:most]]  # fmt: skip
-    columns = ("file", "method", "rounds", "requests", "bytes", "mean request", "between nodes", "exchange", "storage",
-               "waiting", "by itself", "why")  # fmt: skip
-    grid = Grid(columns=columns, rows=rows, numbers=[False, False, *[True] * 9, False])
+    columns = ("file", "method", "aggregators", "rounds", "requests", "bytes", "mean request", "between nodes",
+               "exchange", "storage", "waiting", "by itself", "why")  # fmt: skip
+    grid = Grid(columns=columns, rows=rows, numbers=[False, False, *[True] * 10, False])
     told = "Times are those of a rank, on average. What each number means: docs/reference/statistics.md."
     return Section(anchor="library", title="What the library did", grids=[grid] if rows else [],
                    sentences=[told if rows else "Nothing is known: the library has reported on no file."])  # fmt: skip

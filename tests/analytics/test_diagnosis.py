@@ -139,6 +139,9 @@ def test_root_and_serialised_and_straggler() -> None:
     assert "serialised" not in causes(file(0, 10), file(0, 11), file(0, 40))
     assert "serialised" not in causes(*(file(10 * k, 10 * k + 10, log_id=k) for k in range(3)))  # three programs
     slow = {"ranks": 10, "slowest_rank_time": 10.0, "slowest_rank_bytes": 50, "fastest_rank_bytes": 5}
+    collective = {"mpiio_coll_writes": 100, "mpiio_indep_writes": 0}  # a rank then carries out what others have
+    assert "stragglers" not in causes(file(0, 10, write_time=20.0, **{**slow, **collective}))
+    slow |= {"mpiio_coll_writes": 0, "mpiio_indep_writes": 100}
     found = causes(file(0, 10, write_time=20.0, **slow))["stragglers"]
     assert (found.time, found.confidence) == (pytest.approx(8), "medium")
     alike = causes(file(0, 10, write_time=20.0, **{**slow, "fastest_rank_bytes": 50}))["stragglers"]

@@ -25,6 +25,7 @@ from mpiio_ext.pioneer.darshan.names import record_id
 from mpiio_ext.pioneer.darshan.records import Calls, Kind, Layout
 from mpiio_ext.pioneer.darshan.shared import record_type
 from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
+from support.html_page import Page
 
 BEGIN_NS = 1_700_000_000_000_000_000
 
@@ -74,6 +75,7 @@ def test_a_page_of_ten_thousand_ranks_is_small(tmp_path: pathlib.Path) -> None:
     for ranks in (200, 10_000):
         log_of(tmp_path / "run.darshan", ranks)
         text = page(mpiio_ext.run_report(tmp_path / "run.darshan").document)
+        assert Page(text).problems == []
         sizes[ranks] = len(text.encode()), text.count("<path"), text.count("<use")
         assert "10 s" in text and "512 B writes to <code>out.h5</code>" in text
     assert sizes[10_000][0] <= MOST_BYTES and sizes[10_000][1] <= 12_000
@@ -90,10 +92,11 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
     (row,) = found.files.rows()
     assert (row["file"], row["writes"], row["mean_write_bytes"], row["write_pattern"]) == (
         "/scratch/out.h5", 80, 512.0, "strided")  # fmt: skip
+    assert row["write_sizes"] == "100 % of 100 B to 1 KiB" and row["read_sizes"] is None
     assert row["who"] == "all 4 ranks" and found.files.table().num_rows == 1
     assert {"time-line-ranks", "bandwidth", "heat"} == set(found.figures)
-    assert "<svg" in found.figures["heat"]._repr_html_() and found.figures["bandwidth"].table().num_rows == 100
-    moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 0.1
+    assert "<svg" in found.figures["heat"]._repr_html_() and found.figures["bandwidth"].table().num_rows == 120
+    moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
     assert moved == pytest.approx(4 * 20 * 512, rel=0.01)
     assert found.findings.rows()[0]["next_step"] and "Findings" in repr(found.findings)
 
@@ -113,7 +116,7 @@ def test_a_page_without_calls_says_so(tmp_path: pathlib.Path) -> None:
     assert document["sentence"] == "No call was recorded: the program has done no I/O, or is linked statically."
     assert "`mpiio-ext doctor -- PROGRAM`" in document["notices"][0]
     text = page(document)
-    assert "<code>mpiio-ext doctor -- PROGRAM</code>" in text and "<figure>" not in text
+    assert "<code>mpiio-ext doctor -- PROGRAM</code>" in text and "<figure>" not in text and not Page(text).problems
 
 
 def test_a_page_that_is_too_large_leaves_things_out() -> None:
@@ -183,7 +186,7 @@ def test_a_gain_is_named_only_where_it_was_measured() -> None:
 
 def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:
     line = {"kind": "file", "path": "a", "ranks": 4, "write_requests": 3, "write_request_bytes": 300, "rounds": 1,
-            "collective_writes": 2, "write_partition": "even", "write_reason": "why",
+            "collective_writes": 2, "write_partition": "even", "write_reason": "why: 2 of 4 aggregators for 1 server",
             "hints": {"cb_nodes": {"value": "4", "source": "MPI_Info"},
                       "mpiox_stats": {"value": "true", "source": "MPIOX_REPORT_STATS"}}}  # fmt: skip
     every = [line, {**line, "ranks": 2}, {**line, "path": "b", "hints": {}}, {"kind": "run"}]
@@ -191,7 +194,9 @@ def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:
     files, there = library.read(tmp_path / STATISTICS)
     first, second = library.table(files)
     assert there and (first["file"], first["requests"], first["ranks"], first["mean_request_bytes"]) == ("a", 6, 4, 100)
-    assert (second["requests"], second["method"], second["why"]) == (3, "two-phase, file domains even", "why")
+    assert first["aggregators"] == "2 of 4"
+    assert (second["requests"], second["method"], second["why"]) == (
+        3, "two-phase, file domains even", "why: 2 of 4 aggregators for 1 server")  # fmt: skip
     assert library.hints(files) == [{"hint": "cb_nodes", "value": "4", "set_by": "MPI_Info", "files": 1,
                                      "for_example": "a"}]  # fmt: skip
     many = "".join(f"{json.dumps({**line, 'path': str(at), 'write_request_bytes': at})}\n" for at in range(1000))
