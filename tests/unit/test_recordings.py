@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mpiio_ext.pioneer.darshan import recorded, recordings
 from mpiio_ext.pioneer.darshan.convert import convert
 from mpiio_ext.pioneer.darshan.records import Calls, Layout, Records
+from mpiio_ext.pioneer.darshan.steps import in_calls
 from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
 from support import cbuild, fuzz
 from support.darshan_records import read_records
@@ -156,6 +157,24 @@ def test_a_week_keeps_its_hours(tmp_path: pathlib.Path) -> None:
     assert len(found.segments) + found.unkept == 8999
     assert (found.segments["length"] == 4096).all()
     assert next(tmp_path.glob("*.mpioxrec")).stat().st_size <= 128 << 10
+
+
+def test_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
+    """Two ranks: seconds in reads, writes and metadata calls by time, as the calls were."""
+    second = 10**9
+    calls = [Call(operation="open", start=0, duration=second // 2, result=3), write(2 * second, 8, duration=second),
+             Call(operation="pread", start=6 * second, duration=2 * second, offset=0, size=4, result=4)]  # fmt: skip
+    for rank, some in enumerate((calls, calls[:2])):
+        assert record(tmp_path, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
+    assert [head.rank for head in recordings.heads([tmp_path])] == [0, 1]
+    found = in_calls(tmp_path, 8.0, bands=2, bins=8)
+    assert found is not None
+    assert found[2][:, 0] == pytest.approx([0.5, 0.5], abs=1e-3)
+    assert found[1][:, 2] == pytest.approx([1, 1], abs=1e-3)
+    assert found[0].sum(axis=0) == pytest.approx([0, 0, 0, 0, 0, 0, 1, 1], abs=1e-3)
+    assert found[0][1].sum() == 0
+    assert found.sum() == pytest.approx(5, abs=1e-3)
+    assert in_calls(tmp_path / "nothing", 8.0, bands=2, bins=8) is None
 
 
 def test_many_files_share_a_record(tmp_path: pathlib.Path) -> None:
