@@ -11,8 +11,9 @@ A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.resul
   ``lines`` of ``group``, ``values`` (0 to 1, None where not known) and ``words`` (what each value is, to point at);
   ``groups`` in order of their colours.
 - ``files``: ``bars`` of ``row``, ``start``, ``end``, ``critical``, ``label``; ``quantity``.
-- ``steps``: ``x``, and ``series`` of ``name``, ``y`` and ``look`` (where that is not its number), level over ``step``
-  from each x on; ``spans`` to shade.
+        own = look(one.get("look", number))
+        marks.append(Line(x=x, y=y, name=one["name"], look=Look(own.colour, own.dash)))
+    panel = Panel(marks=marks, x=_axis(data, "x", grid=True, most=4 if narrow else 0),
 - ``ranks``: ``levels`` of ``reads``, ``writes`` and ``metadata``, rows of bands of 0 to 4; ``edges`` of the bands, and
   ``run_time`` (:mod:`mpiio_ext.analytics.report.timeline`).
 
@@ -23,6 +24,7 @@ Charts of histories of jobs: :mod:`mpiio_ext.analytics.report.panels`.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -184,9 +186,9 @@ def _columns(columns: Sequence[Mapping[str, Any]]) -> list[Mark]:
 
 
 def _files(data: Mapping[str, Any]) -> dict[str, Any]:
-    bars = data["bars"]
+    bars, narrow = data["bars"], bool(data.get("narrow"))
     rows = 1 + max(bar["row"] for bar in bars)
-    labels = [_short(label) for label in data["labels"]]
+    labels = [_short(label, 14 if narrow else 34) for label in data["labels"]]
     marks = []
     for which, name, colour, width in ((False, "I/O time of the file", "series4", 0.78),
                                        (True, "on the critical path", "series1", 0.42)):  # fmt: skip
@@ -195,23 +197,29 @@ def _files(data: Mapping[str, Any]) -> dict[str, Any]:
             marks.append(Bars(at=[bar["row"] for bar in shown], values=[bar["end"] - bar["start"] for bar in shown],
                               foot=[bar["start"] for bar in shown], width=width, across=True, name=name,
                               look=Look(colour), edge=colour, thin=0.6))  # fmt: skip
-    panel = Panel(marks=marks, x=_axis(data, "x", grid=True),
+    panel = Panel(marks=marks, x=_axis(data, "x", grid=True, most=4 if narrow else 0),
                   y=Axis(label=data.get("y_label", ""), low=rows - 0.4, high=-0.6, ticks=list(enumerate(labels))))
     return {"panels": [[panel]], "height": 1.1 + 0.24 * max(rows, 2), "legend": "above", "columns": 2,
-            "margins": (_TICK + 2 + max(_NAME, _room(labels)), 8, _ABOVE, 34)}  # fmt: skip
+            "margins": (_TICK + 2 + max(_NAME, _room(labels)), 8, _ABOVE, 34), **_width(data)}  # fmt: skip
+
+
+def _width(data: Mapping[str, Any]) -> dict[str, float]:
+    """Return the width of a chart that is to be narrow."""
+    return {"width": panels.NARROW / 72} if data.get("narrow") else {}
 
 
 def _steps(data: Mapping[str, Any]) -> dict[str, Any]:
-    edges = [*data["x"], data["x"][-1] + data["step"]]
+    edges, narrow = [*data["x"], data["x"][-1] + data["step"]], bool(data.get("narrow"))
     marks: list[Mark] = [Spans(spans=data.get("spans", ()))]
     for number, one in enumerate(data["series"]):
         x, y = corners(edges, one["y"])
         own = look(one.get("look", number))
         marks.append(Line(x=x, y=y, name=one["name"], look=Look(own.colour, own.dash)))
-    panel = Panel(marks=marks, x=_axis(data, "x", grid=True),
+    panel = Panel(marks=marks, x=_axis(data, "x", grid=True, most=4 if narrow else 0),
                   y=_axis(data, "y", grid=True, low=0, form=_form(data.get("quantity", ""))))
-    return {"panels": [[panel]], "height": 2.3, "margins": (_NAME + _TICK + 54, 8, _ABOVE, 34), "legend": "above",
-            "columns": 3}  # fmt: skip
+    above = _ABOVE + (12 * (len(data["series"]) - 1) if narrow else 0)
+    return {"panels": [[panel]], "height": 2.3, "margins": (_NAME + _TICK + 54, 8, above, 34), "legend": "above",
+            "columns": 1 if narrow else 3, **_width(data)}  # fmt: skip
 
 
 _KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
@@ -234,6 +242,13 @@ def chart_of(chart: Chart) -> plots.Chart:
 def draw(chart: Chart, *, interactive: bool = False) -> str:
     """Return a chart of an analysis as an SVG element; errors are those of `chart_of`."""
     return plots.svg(chart_of(chart), interactive=interactive)
+
+
+def narrow(chart: Chart) -> str:
+    """Return the same as wide as a phone; "" for a kind of chart that has no such form."""
+    if chart.kind not in ("files", "steps", "ranks"):
+        return ""
+    return draw(dataclasses.replace(chart, name=f"{chart.name}-narrow", data={**chart.data, "narrow": True}))
 
 
 def drawings(charts: Iterable[Chart], *, interactive: bool = False) -> dict[str, str]:

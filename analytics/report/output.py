@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.analyses.source import Source
 from mpiio_ext.analytics.diagnosis.model import wrapped
 from mpiio_ext.analytics.report import job
-from mpiio_ext.analytics.report.drawing import drawings
+from mpiio_ext.analytics.report.drawing import drawings, narrow
 from mpiio_ext.analytics.report.findings import findings
 from mpiio_ext.analytics.report.grids import cell_words
 from mpiio_ext.analytics.report.steps import COLUMNS, Steps
@@ -113,8 +113,8 @@ def job_page(
     if known is not None and known.activity is not None and (ranks := rank_chart(known.activity)) is not None:
         charts.append(ranks)
     drawn = drawings(charts, interactive=interactive)
-    figures = {chart.name: Figure(title=chart.title, drawing=drawn[chart.name], caption=_caption(chart))
-               for chart in charts}  # fmt: skip
+    figures = {chart.name: Figure(title=chart.title, drawing=drawn[chart.name], narrow=narrow(chart),
+                                  caption=_caption(chart)) for chart in charts}  # fmt: skip
     servers = [figures.pop("lmt")] if "lmt" in figures else []
     rows = _factor_rows(found)
     grids = [Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False),

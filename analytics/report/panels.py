@@ -146,7 +146,7 @@ def _umami_box(row: Mapping[str, Any]) -> list[Mark]:
 
 
 #: Width of a phone less the margins of a page, in points of 96 to the inch.
-_NARROW = 336 * 0.75
+NARROW = 336 * 0.75
 
 
 def _umami(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def _umami(data: Mapping[str, Any]) -> dict[str, Any]:
         panels.append([line, box])
     shape: dict[str, Any] = {"widths": (4, 1), "margins": (142, 92, above, below)}
     if narrow:
-        shape = {"widths": (5, 2), "margins": (40, 86, above, below), "width": _NARROW / 72}
+        shape = {"widths": (5, 2), "margins": (40, 86, above, below), "width": NARROW / 72}
     return {"panels": panels, **shape, "gaps": (8, gap),
             "height": (above + below + len(rows) * (each + gap) - gap) / 72,
             "heading": data.get("heading", "")}  # fmt: skip

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.report.panels import NARROW
 from mpiio_ext.common.plots import Axis, Look, Mark, Panel, Tiles
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _KINDS = ((2, "metadata", Look("series6")), (0, "reads", Look("series4")), (1, "writes", Look("series1")))
 _LEVELS = 4
 _WIDTH_IN = 5.4
+#: Bands from which on two are one where it is narrow.
+_NARROW_BANDS = 24
 
 
 def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None:
@@ -68,18 +71,26 @@ def _bars(levels: list[list[int]], step: float, most: float) -> list[tuple[float
 
 def ranks(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return panels and margins of a time line of ranks."""
-    edges = data["edges"]
+    edges, narrow = data["edges"], bool(data.get("narrow"))
+    pairs = narrow and len(edges) > _NARROW_BANDS
+    edges = [*edges[:-1:2], edges[-1]] if pairs else edges
     bands = len(edges) - 1
     marks: list[Mark] = []
     keys: list[tuple[str, Look, float]] = []
     for _, name, look in _KINDS:
         levels = data["levels"][name]
+        if pairs:
+            levels = [[max(both) for both in zip(*levels[at : at + 2], strict=True)] for at in range(0, len(levels), 2)]
+        if narrow:  # a bin of two pixels would not be seen
+            levels = [[max(row[at : at + 2]) for at in range(0, len(row), 2)] for row in levels]
         if places := _bars(levels, data["run_time"] / len(levels[0]), 0.9):
             marks.append(Tiles(places=places, look=look))
             keys.append((name, Look(look.colour, "-"), 5.0))
     every = max(1, -(-bands // 8))
     ticks = [(float(band), f"{edges[band]:,.0f}") for band in range(0, bands, every)]
-    panel = Panel(marks=marks, x=Axis(label=data["x_label"], low=0, high=data["run_time"]),
+    panel = Panel(marks=marks, x=Axis(label=data["x_label"], low=0, high=data["run_time"], most=4 if narrow else 0),
                   y=Axis(label=data["y_label"], low=-0.6, high=bands - 0.4, ticks=ticks))  # fmt: skip
-    return {"panels": [[panel]], "width": _WIDTH_IN, "height": 1.1 + max(0.075 * bands, 1.0), "legend": "above",
-            "keys": keys, "columns": 3, "margins": (58, 8, 22, 34)}  # fmt: skip
+    left = 26 + 5.6 * max(len(word) for _, word in ticks)
+    return {"panels": [[panel]], "width": NARROW / 72 if narrow else _WIDTH_IN,
+            "height": 1.1 + max((0.1 if narrow else 0.075) * bands, 1.0), "legend": "above", "keys": keys, "columns": 3,
+            "margins": (left, 8, 22, 34)}  # fmt: skip

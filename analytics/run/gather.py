@@ -76,6 +76,8 @@ def of_log(log: Path) -> dict[str, Any]:
 
 def _without_calls(why: str, there: bool) -> dict[str, Any]:
     sentence = f"No call was recorded: {why.partition(': ')[2] or why}."
+    if there:
+        sentence = "No call was recorded, although the library was called: there was no room for the recordings."
     return _plain(sentence=sentence, notices=[_not_reached("", 1)] if not there else [])
 
 
@@ -115,12 +117,15 @@ def _document(
     from mpiio_ext.analytics.report.logs import by_job
     from mpiio_ext.analytics.run import files as accessed
     from mpiio_ext.analytics.sources.darshan import convert
+    from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
     converted = convert([log.name], str(log.absolute().parent))
     if converted.outcomes[0].status == "skipped":
         raise AnalyticsError(f"{log}: {converted.outcomes[0].reason}")
     tables = dict(by_job([(log, converted.tables)])[0].tables)
     tables["darshan_file"] = _of_the_program(tables["darshan_file"])
+    if OTHERS in tables["darshan_file"]["file"].to_pylist() and not any(OTHERS in line for line in lacks):
+        lacks = [*lacks, f"counters of some files had no room of their own: they are together in {OTHERS}"]
     job = tables["darshan_job"].to_pylist()[0]
     program, processes, run_s = job["exe"] or job["app"] or "PROGRAM", job["processes"] or 1, job["run_time"] or 0.0
     activity = activity_of(log, tables)
@@ -137,7 +142,7 @@ def _document(
     measured = opening.paying(statistics, program, processes)
     advice = opening.help_of(documents, measured, program, processes)
     return _plain(
-        program=program, sentence=opening.first_sentence(documents, io_s, run_s), help=advice,
+        program=program, sentence=opening.first_sentence(documents, io_s, run_s, whole=not lacks), help=advice,
         facts=_facts(job, processes, run_s, io_s), lacks=lacks,
         notices=[] if statistics or there is None else [_silent(job, program, lacks)],
         findings=[dataclasses.asdict(one) for one in findings(told)],

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.report.drawing import draw
+from mpiio_ext.analytics.report.drawing import draw, narrow
 from mpiio_ext.analytics.run.opening import help_sentence
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
 from mpiio_ext.common.page import document as page_of
@@ -42,7 +42,8 @@ def _seconds(value: float | None) -> str:
 def _figure(one: Document, *, interactive: bool) -> Figure:
     chart = Chart(kind=one["kind"], name=one["name"], title=one["title"], data=one["data"])
     caption = one["data"].get("caption", "")
-    return Figure(title=chart.title, drawing=draw(chart, interactive=interactive), caption=caption)
+    drawn = draw(chart, interactive=interactive)
+    return Figure(title=chart.title, drawing=drawn, narrow=narrow(chart), caption=caption)
 
 
 def _files(document: Document, most: int) -> Section:

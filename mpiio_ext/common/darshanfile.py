@@ -54,13 +54,16 @@ class DamagedLogError(MpiioExtError, ValueError):
 class Access:
     """Requests of one rank to one file in one direction, in their order: a record of DXT, or a part of it.
 
-    ``requests`` has the fields offset and length (B), start and end (s since the job's start).
+    ``requests`` has the fields offset and length (B), start and end (s since the job's start). `host` is that of the
+    rank; `place` is how many requests of the module stand before the first one, reads of a record before its writes.
     """
 
     file: int
     rank: int
     write: bool
     requests: Requests
+    host: str = ""
+    place: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +117,8 @@ class DarshanFile:
         versions = struct.unpack_from(f"{self.order}{count}I", head, at + 16 * (count + 1))
         known = [name for name in _MODULES if name not in _LACKING.get(version, ())]
         self._names = _Region(0, maps[0][0], maps[0][1], False)
+        first, end = at + 16 * (count + 1) + 4 * count, min((start for start, size in maps if size), default=_MOST)
+        self._job, self._new = _Region(0, first, max(end - first, 0), False), new
         self.modules = {
             name: _Region(versions[k], maps[k + 1][0], maps[k + 1][1], bool(partial >> k & 1))
             for k, name in enumerate(known[:count]) if maps[k + 1][1]
@@ -135,16 +140,25 @@ class DarshanFile:
         fields = [(name, f"{self.order}{kind}") for name, kind in _REQUEST]
         if region.version >= _WITH_THREAD[module]:
             fields.append(("thread", f"{self.order}i8"))
-        request, data = np.dtype(fields), self._inflated(region, module)
+        request, data, before = np.dtype(fields), self._inflated(region, module), 0
         while head := data.take(struct.calcsize(f"={_DXT_HEAD}")):
-            file, rank, _, _, writes, reads = struct.unpack(f"{self.order}{_DXT_HEAD}", head)
+            file, rank, _, name, writes, reads = struct.unpack(f"{self.order}{_DXT_HEAD}", head)
             if not (0 <= writes < _MOST and 0 <= reads < _MOST and -1 <= rank < 1 << 31):
                 raise DamagedLogError(f"{self.path}: module {module} is damaged")
-            for write, left in ((True, writes), (False, reads)):
+            host = name.partition(b"\0")[0].decode("utf-8", "replace")
+            for write, left, place in ((True, writes, before + reads), (False, reads, before)):
                 while left:
                     part = min(left, PIECE // request.itemsize)
-                    yield Access(file, rank, write, np.frombuffer(data.all(part * request.itemsize), request))
-                    left -= part
+                    requests = np.frombuffer(data.all(part * request.itemsize), request)
+                    yield Access(file, rank, write, requests, host, place)
+                    left, place = left - part, place + part
+            before += writes + reads
+
+    def job(self) -> tuple[int, int]:
+        """Return the number of processes and the start (ns since 1970); errors are those of `accesses`."""
+        data = self._inflated(self._job, "job")
+        _, start, *rest = struct.unpack(f"{self.order}{'7q' if self._new else '5q'}", data.all(56 if self._new else 40))
+        return rest[3 if self._new else 1], start * 10**9 + (rest[0] if self._new else 0)
 
     def heat(self) -> Iterator[Heat]:
         """Yield the records of HEATMAP; errors are those of `accesses`."""
@@ -207,6 +221,8 @@ class DarshanFile:
                     raise DamagedLogError(f"{self.path}: {what} is damaged ({error})") from error
                 inflater = None if inflater.ended else inflater
                 yield out
+        if inflater is not None:
+            raise DamagedLogError(f"{self.path}: {what} is cut")
 
 
 class _Inflater:

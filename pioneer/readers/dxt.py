@@ -1,9 +1,8 @@
-"""Darshan DXT: the reads and writes of each rank and file, from a Darshan log, through PyDarshan.
+"""Darshan DXT: the reads and writes of each rank and file, from a Darshan log.
 
 Problem.    A log has a list of accesses for each file and rank and module, not the order of a rank's calls.
 Algorithm.  All lists become arrays and are sorted by rank and time: one table for each log, handed out in pieces.
-            PyDarshan's library in C ends its process on damaged logs: it works in a process of its own
-            (`_darshan_worker`), whose end is told in Loss as well as its errors.
+            `mpiio_ext.common.darshanfile` reads the log, also of releases that Darshan's own library does not know yet.
 Guarantee.  Every access that the log has is a row or counted in Loss. Memory is proportional to the log, which Darshan
             limits for each process. Nothing is made up: there are no opens, closes, seeks and no metadata calls.
 Missing.    See `LACKS`. Modules that ran out of memory are partial, which is told in Loss.
@@ -11,22 +10,17 @@ Missing.    See `LACKS`. Modules that ran out of memory are partial, which is to
 
 from __future__ import annotations
 
-import json
 import struct
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from mpiio_ext.common.extras import MissingExtraError
+from mpiio_ext.common.darshanfile import Access, DamagedLogError, DarshanFile
 from mpiio_ext.pioneer.readers._files import files_of
-from mpiio_ext.pioneer.readers._rawtrace import text_of
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
 
 NAME = "dxt"
@@ -38,11 +32,8 @@ LACKS = [
 ]
 _MAGIC = 6567223
 _BATCH = 1 << 17
-_MOST_SAID = 2000
 #: Later is no time of a log: it would not fit into a column.
 _MOST_SECONDS, _LAST_START_NS = 4e9, 4 * 10**18
-#: `struct segment_info` of Darshan.
-_SEGMENT = np.dtype([("offset", "=i8"), ("length", "=i8"), ("start", "=f8"), ("end", "=f8")])
 
 #: Module -> (layer, operation that reads, operation that writes).
 _MODULES = {
@@ -111,122 +102,71 @@ def _ns(seconds: np.ndarray) -> np.ndarray:
     return np.asarray(np.rint(seconds * 1e9), np.int64)
 
 
-def _add_record(
-    columns: _Columns, record: dict[str, Any], segments: np.ndarray, file: str, start_ns: int, line: int
-) -> None:  # fmt: skip
-    """Add the accesses of a record: reads first, as their lines are counted."""
-    layer, reads, writes = _MODULES[record["module"]]
-    place = columns.files.setdefault(file, len(columns.files))
-    begins = record["writes"]
-    for operation, part in ((reads, segments[begins:]), (writes, segments[:begins])):
-        if not len(part):
-            continue
-        begin = _ns(part["start"])
-        columns.add(
-            len(part),
-            timestamp=start_ns + begin,
-            duration=_ns(part["end"]) - begin,
-            offset=part["offset"],
-            size=part["length"],
-            kind=columns.kind(layer, operation),
-            file=place,
-            rank=max(int(record["rank"]), 0),
-            line=line + np.arange(len(part)),
-        )
-        line += len(part)
+def _is_possible(access: Access) -> bool:
+    """Return whether requests can be some: a damaged log may tell anything."""
+    times = np.stack([access.requests["start"], access.requests["end"]])
+    return bool((np.abs(times) < _MOST_SECONDS).all())  # not of what is no number
 
 
-def _messages(stream: IO[bytes]) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Yield what the worker has written; the last message may be cut."""
-    while len(head := stream.read(8)) == 8:
-        lengths = struct.unpack("<II", head)
-        text, data = stream.read(lengths[0]), stream.read(lengths[1])
-        if (len(text), len(data)) != lengths:
-            return
-        yield json.loads(text), data
+def _add_access(columns: _Columns, module: str, access: Access, file: str, start_ns: int, line: int) -> None:
+    """Add requests of a record that begins at a line."""
+    layer, reads, writes = _MODULES[module]
+    part, begin = access.requests, _ns(access.requests["start"])
+    columns.add(
+        len(part),
+        timestamp=start_ns + begin,
+        duration=_ns(part["end"]) - begin,
+        offset=part["offset"],
+        size=part["length"],
+        kind=columns.kind(layer, writes if access.write else reads),
+        file=columns.files.setdefault(file, len(columns.files)),
+        rank=max(access.rank, 0),
+        line=line + access.place + np.arange(len(part)),
+    )
 
 
-def _is_possible(record: dict[str, Any], segments: np.ndarray) -> bool:
-    """Return whether a record can be one: of a damaged log the library hands out anything."""
-    if record["writes"] < 0 or record["reads"] < 0 or record["writes"] + record["reads"] != len(segments):
-        return False
-    if not -1 <= record["rank"] < 1 << 31:
-        return False
-    times = np.stack([segments["start"], segments["end"]])
-    return bool((np.abs(times) < _MOST_SECONDS).all())
-
-
-def _take(stream: IO[bytes], columns: _Columns, source: Source, info: TraceInfo) -> bool:
-    """Take in what the worker says; returns whether the log was read to its end."""
-    names: dict[str, str] = {}
-    start_ns = 0
-    for message, data in _messages(stream):
-        if "problem" in message:
+def _take(log: DarshanFile, columns: _Columns, source: Source, info: TraceInfo) -> None:
+    """Take in what DXT of a log has; an error is that of the log."""
+    processes, start_ns = log.job()
+    if not 0 <= start_ns < _LAST_START_NS:
+        raise DamagedLogError(f"{log.path}: its start is no time")
+    info.ranks = max(info.ranks, min(max(processes, 0), (1 << 31) - 1))
+    known = [module for module in _MODULES if module in log.modules]
+    if not known:
+        source.loss.add(0, "the log has no DXT: record with DXT_ENABLE_IO_TRACE=1", count=0)
+        return
+    names = dict(log.names())
+    for module in known:
+        if log.partial(module):
             source.loss.truncated = True
-            source.loss.add(source.lines, f"cannot be parsed: {message['problem']}")
-        elif "modules" in message:
-            start_ns = message["start_ns"]
-            info.ranks = max(info.ranks, min(max(message["ranks"], 0), (1 << 31) - 1))
-            if not message["modules"]:
-                source.loss.add(0, "the log has no DXT: record with DXT_ENABLE_IO_TRACE=1", count=0)
-        elif "names" in message:
-            names = message["names"]
-        elif "partial" in message:
-            source.loss.truncated = True
-            why = f"truncated: {message['partial']} ran out of memory while it recorded"
-            source.loss.add(source.lines, why, count=0)
-        elif "id" in message:
-            segments = np.frombuffer(data, _SEGMENT)
-            source.host = source.host or message["host"]
-            if _is_possible(message, segments) and 0 <= start_ns < _LAST_START_NS:
-                file = names.get(str(message["id"]), "")
-                _add_record(columns, message, segments, file, start_ns, source.lines + 1)
+            source.loss.add(source.lines, f"truncated: {module} ran out of memory while it recorded", count=0)
+        before = source.lines
+        for access in log.accesses(module):
+            count = len(access.requests)
+            source.host = source.host or access.host
+            if _is_possible(access):
+                _add_access(columns, module, access, names.get(access.file, ""), start_ns, before + 1)
             else:
-                source.loss.add(source.lines + 1, "cannot be parsed: a record of DXT", count=max(len(segments), 1))
-            source.lines += len(segments)
-        else:
-            return True
-    return False
+                source.loss.add(before + access.place + 1, "cannot be parsed: a record of DXT", count=count)
+            source.lines += count
+        if source.lines == before:
+            raise DamagedLogError(f"{log.path}: module {module} has bytes, and no record")
 
 
 def _read_log(path: Path, source: Source, info: TraceInfo) -> Iterator[pa.RecordBatch]:
     columns = _Columns()
-    path.open("rb").close()  # the error that names what is wrong with the file
-    command = [sys.executable, "-m", "mpiio_ext.pioneer.readers._darshan_worker", str(path), *_MODULES]
-    with tempfile.TemporaryFile() as said, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said) as worker:
-        assert worker.stdout is not None
-        try:
-            ended = _take(worker.stdout, columns, source, info)
-        except BaseException:
-            worker.kill()
-            raise
-        code = worker.wait()
-        said.seek(0)
-        text = text_of(said.read()[-_MOST_SAID:]).strip()
-    if code != 0 or (not ended and not source.loss.problems):
+    try:
+        _take(DarshanFile(path), columns, source, info)
+    except DamagedLogError as error:
         source.loss.truncated = True
-        how = f"by signal {-code}" if code < 0 else f"with status {code}"
-        source.loss.add(source.lines, f"cannot be parsed: PyDarshan's library ended {how} within this log", text)
-    elif "Error" in text:  # it prints errors and goes on
-        source.loss.truncated = True
-        source.loss.add(source.lines, "cannot be parsed: PyDarshan's library has met errors", text)
+        source.loss.add(source.lines, f"cannot be parsed: {error}")
     for batch in columns.batches():
         source.rows += len(batch)
         yield batch
 
 
 def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
-    """Return what is known of a trace, and its rows; see `Reader.read`. A log follows the other.
-
-    Raises
-    ------
-    MissingExtraError
-        PyDarshan is not installed.
-    """
-    try:
-        import darshan.backend.cffi_backend  # noqa: F401
-    except (ImportError, OSError, RuntimeError) as error:
-        raise MissingExtraError("reading Darshan DXT", "PyDarshan (darshan)", "pioneer") from error
+    """Return what is known of a trace, and its rows; see `Reader.read`. A log follows the other."""
     info = TraceInfo(format=NAME, lacks=list(LACKS))
     files = files_of(paths, (".darshan",))
     info.sources = [Source(path=str(path)) for path in files]

@@ -6,23 +6,27 @@ import bz2
 import itertools
 import pathlib
 import random
+import re
 import struct
 import zlib
 
 import numpy as np
 import pytest
 
+from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.diagnosis import activity as module
 from mpiio_ext.analytics.diagnosis import activity_read
 from mpiio_ext.analytics.diagnosis.activity import Layout, Union
 from mpiio_ext.analytics.diagnosis.activity_read import activity, activity_of
+from mpiio_ext.analytics.report import drawing
 from mpiio_ext.analytics.report.findings import Known
 from mpiio_ext.analytics.report.output import job_page
 from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.common.darshanfile import DamagedLogError, DarshanFile
 from support import darshan_rows
-from support.darshan_logs import Job, Log, make_log
+from support.darshan_logs import Job, Log, make_log, packaged_logs
+from support.html_page import Page
 
 Request = tuple[int, int, float, float]
 DXT, MPIIO, HEAT = 10, 11, 15
@@ -181,4 +185,19 @@ def test_a_page_shows_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
     (large,) = darshan_rows.shared_data("darshan").glob("jlbez*.darshan")
     tables = convert([large.name], str(large.parent)).tables
     page = job_page(tables, Known(activity=activity_of(large, tables)))
-    assert "a band of the ranks" in page and len(page) < 400_000
+    assert "a band of the ranks" in page and len(page) < 450_000
+
+
+def test_figures_of_a_job_have_a_form_for_phones(tmp_path: pathlib.Path) -> None:
+    """Each as wide as a phone, 336 pixels, with names of its own, and with fewer bins."""
+    (large,) = [path for path in packaged_logs() if path.name == "sample-dxt-simple.darshan"][:1]
+    tables = convert([large.name], str(large.parent)).tables
+    found = activity_of(large, tables)
+    text = job_page(tables, Known(activity=found))
+    assert Page(text).problems == []
+    wide, *narrow = text.split('<div class="drawing narrow">')
+    assert len(narrow) >= 2 and wide.count('<div class="drawing wide">') == 1
+    assert all(re.match(r'\s*<svg[^>]* width="252(\.0)?pt"', each) for each in narrow)
+    chart = rank_chart(found) if found is not None else None
+    assert chart is not None and drawing.narrow(chart).count("<") < drawing.draw(chart).count("<") * 1.1
+    assert drawing.narrow(Chart(kind="bars", name="b", title="", data={})) == ""

@@ -6,7 +6,7 @@ import json
 import os
 import pathlib
 import random
-import sys
+import struct
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,10 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpiio_ext.common.extras import MissingExtraError
+from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.pioneer.readers import FORMATS, dxt, find_reader, reader_of, recorder
 from mpiio_ext.pioneer.readers._order import merged, ordered
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
+from support.cbuild import ROOT
+from support.darshan_logs import Job, make_log
 from support.traces import is_sorted, rows_of, shared_data, table_of
 
 TEXT = """\
@@ -315,10 +317,10 @@ def spoilt(content: bytes, rng: random.Random) -> bytes:
 
 
 def test_dxt_of_any_bytes(tmp_path: pathlib.Path, request: pytest.FixtureRequest) -> None:
-    """The library in C ends its process on many of these: they are told, and nothing is missing without that."""
+    """What is damaged is told, and nothing is missing without that."""
     content = (darshan_logs() / "dxt.darshan").read_bytes()
     seed = int(os.environ.get("MPIOX_TEST_SEED", "1"))
-    for case in range(200 if request.config.getoption("--run-slow") else 6):
+    for case in range(200 if request.config.getoption("--run-slow") else 40):
         path = tmp_path / "a.darshan"
         path.write_bytes(spoilt(content, random.Random(f"{seed} {case}")))
         info, batches = dxt.read([path])
@@ -330,33 +332,38 @@ def test_dxt_of_any_bytes(tmp_path: pathlib.Path, request: pytest.FixtureRequest
         assert info.sources[0].rows == len(table)
 
 
-def test_dxt_library_that_ends(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came before is kept, and the end of the process is told."""
-    program = tmp_path / "worker"
-    message = json.dumps({"ranks": 3, "start_ns": 5, "modules": {"DXT_POSIX": 1}})
-    record = json.dumps({"module": "DXT_POSIX", "id": 1, "rank": 2, "host": "h", "writes": 1, "reads": 0})
-    program.write_text(
-        f"#!{sys.executable}\nimport os, struct, sys\n"
-        f"def put(t, d=b''): sys.stdout.buffer.write(struct.pack('<II', len(t), len(d)) + t.encode() + d)\n"
-        f"put({message!r})\nput({record!r}, struct.pack('<qqdd', 8, 9, 0.5, 1.0))\nput({record!r}, bytes(64))\n"
-        f"sys.stdout.flush()\nos.kill(os.getpid(), 11)\n"
-    )
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program))
-    pytest.importorskip("darshan")
-    (tmp_path / "a.darshan").write_bytes(b"")
-    info, batches = dxt.read([tmp_path / "a.darshan"])
-    rows = pa.Table.from_batches(list(batches), SCHEMA).to_pylist()
-    assert [(row["rank"], row["offset"], row["size"], row["timestamp"]) for row in rows] == [(2, 8, 9, 500_000_005)]
-    assert info.sources[0].loss.truncated
-    assert info.sources[0].loss.skipped == 2 + 1  # of a record whose numbers do not fit; the end of the process
-    assert "signal 11" in info.sources[0].loss.problems[-1].why
+def test_dxt_of_a_record_that_is_none(tmp_path: pathlib.Path) -> None:
+    """What came before and behind is kept; records whose times are none are counted, and so is what is cut."""
+
+    def record(rank: int, *requests: tuple[int, int, float, float]) -> bytes:
+        head = struct.pack("<Qqq64sqq", 1, rank, -1, b"host", len(requests), 0)
+        return head + b"".join(struct.pack("<qqdd", *each) for each in requests)
+
+    path = tmp_path / "a.darshan"
+    data = [record(2, (8, 9, 0.5, 1.0)), record(1, (0, 1, 1e300, 2.0), (0, 1, 0.0, 1.0)), record(0, (4, 2, 0.25, 1.0))]
+    for left_out, lines, skipped, truncated in ((0, 4, 2, False), (8, 3, 3, True)):
+        region = b"".join(data)
+        path.write_bytes(make_log(Job(start=5, processes=3), {1: "/a"}, {10: (1, region[: len(region) - left_out])}))
+        info, batches = dxt.read([path])
+        rows = pa.Table.from_batches(list(batches), SCHEMA).to_pylist()
+        found = [(row["rank"], row["offset"], row["size"], row["timestamp"], row["line"], row["file"]) for row in rows]
+        last = [(0, 4, 2, 5_250_000_000, 4, "/a")] if not left_out else []
+        assert found == [*last, (2, 8, 9, 5_500_000_000, 1, "/a")]
+        loss = info.sources[0].loss
+        assert (info.sources[0].lines, loss.skipped, loss.truncated, info.ranks) == (lines, skipped, truncated, 3)
+        assert loss.problems[0].line == 2 and info.sources[0].host == "host"
 
 
-def test_dxt_without_pydarshan(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    monkeypatch.setitem(sys.modules, "darshan.backend.cffi_backend", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'mpiio_ext\[pioneer\]'"):
-        dxt.read([tmp_path])
+def test_dxt_of_releases_that_the_library_does_not_know() -> None:
+    """Darshan 3.5 has the thread of each request: PyDarshan 3.4.8 reads none of them."""
+    path = ROOT / "tests/samples/diagnosis/one_aggregator_rows-4-2-dxt.darshan"
+    info, table = table_of(dxt, path)
+    written = [row for row in table.to_pylist() if row["operation"] == "write"]
+    (row,) = [row for row in convert([path.name], str(path.parent)).tables["darshan_file"].to_pylist()
+              if row["mpiio_coll_writes"]]  # fmt: skip
+    own = [each for each in written if each["file"] == row["file"]]
+    assert (sum(each["size"] for each in own), len(own)) == (row["bytes_written"], row["writes"])
+    assert (info.ranks, info.skipped, is_sorted(table)) == (4, 0, True)
 
 
 def batch_of(times: list[int]) -> pa.RecordBatch:
