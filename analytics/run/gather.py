@@ -60,7 +60,7 @@ def of_folder(folder: Path, *, missing: str = "") -> dict[str, Any]:
             written = convert(folder, log, dxt=True, missing=missing)
         except NothingRecordedError as error:
             return _without_calls(str(error), there)
-        return _document(log, statistics, there, list(written.lacks))
+        return _document(log, statistics, there, list(written.lacks), folder)
 
 
 def of_log(log: Path) -> dict[str, Any]:
@@ -76,6 +76,8 @@ def of_log(log: Path) -> dict[str, Any]:
 
 def _without_calls(why: str, there: bool) -> dict[str, Any]:
     sentence = f"No call was recorded: {why.partition(': ')[2] or why}."
+    if there:
+        sentence = "No call was recorded, although the library was called: there was no room for the recordings."
     return _plain(sentence=sentence, notices=[_not_reached("", 1)] if not there else [])
 
 
@@ -105,7 +107,8 @@ def _silent(job: Mapping[str, Any], program: str, lacks: Sequence[str]) -> str:
 
 
 def _document(
-    log: Path, statistics: Sequence[Mapping[str, Any]], there: bool | None, lacks: list[str]
+    log: Path, statistics: Sequence[Mapping[str, Any]], there: bool | None, lacks: list[str],
+    recordings: Path | None = None,
 ) -> dict[str, Any]:
     from mpiio_ext.analytics.diagnosis.activity_read import activity_of
     from mpiio_ext.analytics.factors.extract import with_jobs
@@ -114,12 +117,15 @@ def _document(
     from mpiio_ext.analytics.report.logs import by_job
     from mpiio_ext.analytics.run import files as accessed
     from mpiio_ext.analytics.sources.darshan import convert
+    from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
     converted = convert([log.name], str(log.absolute().parent))
     if converted.outcomes[0].status == "skipped":
         raise AnalyticsError(f"{log}: {converted.outcomes[0].reason}")
     tables = dict(by_job([(log, converted.tables)])[0].tables)
     tables["darshan_file"] = _of_the_program(tables["darshan_file"])
+    if OTHERS in tables["darshan_file"]["file"].to_pylist() and not any(OTHERS in line for line in lacks):
+        lacks = [*lacks, f"counters of some files had no room of their own: they are together in {OTHERS}"]
     job = tables["darshan_job"].to_pylist()[0]
     program, processes, run_s = job["exe"] or job["app"] or "PROGRAM", job["processes"] or 1, job["run_time"] or 0.0
     activity = activity_of(log, tables)
@@ -136,7 +142,7 @@ def _document(
     measured = opening.paying(statistics, program, processes)
     advice = opening.help_of(documents, measured, program, processes)
     return _plain(
-        program=program, sentence=opening.first_sentence(documents, io_s, run_s), help=advice,
+        program=program, sentence=opening.first_sentence(documents, io_s, run_s, whole=not lacks), help=advice,
         facts=_facts(job, processes, run_s, io_s), lacks=lacks,
         notices=[] if statistics or there is None else [_silent(job, program, lacks)],
         findings=[dataclasses.asdict(one) for one in findings(told)],
@@ -144,7 +150,7 @@ def _document(
         unknown=list(dict.fromkeys(text for one in documents for text in one["unknown"])),
         files=rows, files_in_all=len(files), library=library.table(statistics),
         hints=library.hints(statistics), storage=_storage(rows),
-        charts=[dataclasses.asdict(chart) for chart in _charts(log, activity)],
+        charts=[dataclasses.asdict(chart) for chart in _charts(log, activity, recordings)],
     )  # fmt: skip
 
 
@@ -168,14 +174,17 @@ def _facts(job: Mapping[str, Any], processes: int, run_s: float, io_s: float) ->
     ]
 
 
-def _charts(log: Path, activity: Activity | None) -> list[Chart]:
+def _charts(log: Path, activity: Activity | None, recordings: Path | None) -> list[Chart]:
     from mpiio_ext.analytics.report.timeline import rank_chart
     from mpiio_ext.analytics.run.over_time import charts
+    from mpiio_ext.pioneer.darshan.steps import in_calls
 
     if activity is None:
         return []
-    line, others = rank_chart(activity), charts(log, activity)
-    if line is not None and activity.source != "DXT":
+    bands, bins = activity.line.shape[1:]
+    recorded = None if recordings is None else in_calls(recordings, activity.run_time, bands=bands, bins=bins)
+    line, others = rank_chart(activity, recorded), charts(log, activity)
+    if line is not None and activity.source != "DXT" and recorded is None:
         others = [one for one in others if one.name != "heat"]  # it is the same
     return [*([line] if line is not None else []), *others]
 

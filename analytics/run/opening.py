@@ -119,21 +119,30 @@ def phrase(finding: Document, direction: str) -> str:
     return plain.get(cause) or f"{title[0].lower()}{title[1:].rstrip('.')}"
 
 
-def first_sentence(told: Sequence[Document], io_s: float, run_s: float) -> str:
-    """Return the first sentence; `told`: the diagnoses of both directions, the most important first."""
-    lead = f"Your program spent {share_text(io_s, run_s)} of its time in I/O"
+def first_sentence(told: Sequence[Document], io_s: float, run_s: float, *, whole: bool = True) -> str:
+    """Return the first sentence.
+
+    Parameters
+    ----------
+    told : the diagnoses of both directions, the most important first.
+    io_s, run_s : time in I/O, and run time.
+    whole : nothing lacks in the recordings; otherwise no cause is certain.
+    """
+    who = "Your program" if whole else "As far as was recorded, your program"
+    lead = f"{who} spent {share_text(io_s, run_s)} of its time in I/O"
     of = f"{seconds_text(io_s)} of {seconds_text(run_s)}"
     one = next((each for each in told if each["findings"]), None)
     if io_s < _TRIVIAL * run_s:
         return f"{lead} ({of}): too little to be worth tuning."
     if one is None:
-        fast = next((each["conclusion"] for each in told if not each["low_bandwidth"]), "")
-        why = f": {fast.partition(': ')[2].rstrip('.')}" if fast else ""
+        rates = [fact["value"] for each in told if not each["low_bandwidth"] for fact in each["facts"]
+                 if fact["unit"] == "B/s"]  # fmt: skip
+        why = f": {size_text(max(rates))}/s is not low" if rates else ""
         return f"{lead} ({of}); no cause of slow I/O stands out{why}."
     finding = one["findings"][0]
     spent_s, words = min(finding["time"]["value"], io_s), phrase(finding, one["direction"])
     spent = f"{seconds_text(spent_s)} of {seconds_text(io_s)}"
-    if finding["confidence"] == "high":
+    if finding["confidence"] == "high" and whole:
         up_to = f"{'up to ' if finding['at_most'] else ''}{spent}"
         return f"{lead}; {f'all of these {seconds_text(io_s)}' if spent_s >= 0.995 * io_s else up_to} were {words}."
     return f"{lead} ({of}). No cause is certain; possibly {spent} were {words}."

@@ -15,4 +15,5 @@ SUFFIXES = (".mpioxrec", ".mpioxtrace")
 
 def has_recordings(folder: Path) -> bool:
     """Return whether a folder is one that a run has recorded into."""
-    return folder.is_dir() and any(next(folder.glob(f"*{suffix}"), None) is not None for suffix in SUFFIXES)
+    names = (STATISTICS, *(f"*{suffix}" for suffix in SUFFIXES))
+    return folder.is_dir() and any(next(folder.glob(name), None) is not None for name in names)

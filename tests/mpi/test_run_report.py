@@ -137,15 +137,16 @@ def test_no_mpi_and_no_calls(extension: str, tmp_path: pathlib.Path) -> None:
     assert "I/O" in found.sentence and found.rows() == []
 
 
-def test_a_rank_that_is_killed(extension: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
+def test_a_rank_that_is_killed(outside: bool, extension: str, tmp_path: pathlib.Path) -> None:
     """The page has what was done until then, and says what lacks."""
     data = tmp_path / "data"
     data.mkdir()
     program = str(cbuild.mpi_program("darshan_calls", "-O1"))
-    done = run(tmp_path, [program, str(data), "1"], wait=True)
+    done = run(tmp_path, [program, str(data), "1"], outside=outside, wait=True)
     assert not done.timed_out and done.returncode != 0
     found = page(tmp_path, done).document
-    assert any("rank" in line for line in found["lacks"])
+    assert any("rank" in line for line in found["lacks"]) and found["sentence"].startswith("As far as was recorded, ")
     assert not any("No call reached" in line for line in found["notices"])
 
 

@@ -18,7 +18,7 @@ from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
 from mpiio_ext.cli import logged
 from mpiio_ext.common import page as pages
-from mpiio_ext.common.recordings import STATISTICS
+from mpiio_ext.common.recordings import STATISTICS, has_recordings
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.pioneer.darshan.log import Job, write
 from mpiio_ext.pioneer.darshan.names import record_id
@@ -115,7 +115,10 @@ def test_a_page_without_calls_says_so(tmp_path: pathlib.Path) -> None:
     document = of_folder(tmp_path)
     assert document["sentence"] == "No call was recorded: the program has done no I/O, or is linked statically."
     assert "`mpiio-ext doctor -- PROGRAM`" in document["notices"][0]
+    (tmp_path / STATISTICS).write_text('{"kind": "run"}\n')
+    assert "no room for the recordings" in of_folder(tmp_path)["sentence"] and not of_folder(tmp_path)["notices"]
     text = page(document)
+    assert has_recordings(tmp_path)
     assert "<code>mpiio-ext doctor -- PROGRAM</code>" in text and "<figure>" not in text and not Page(text).problems
 
 
@@ -163,6 +166,13 @@ def told(cause: str, title: str, *, confidence: str = "high", at_most: bool = Fa
 )  # fmt: skip
 def test_the_first_sentence(one: list[dict[str, Any]], words: str) -> None:
     assert opening.first_sentence(one, 10.0, 26.3) == words
+
+
+def test_of_recordings_that_lack_something_no_cause_is_certain() -> None:
+    one = told("metadata", "Metadata storm.", opens_of_a_process=3.0)
+    assert opening.first_sentence(one, 10.0, 26.3, whole=False) == (
+        "As far as was recorded, your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; "
+        "possibly 9 s of 10 s were metadata calls (open, stat, seek, sync), with 3 opens by each rank.")  # fmt: skip
 
 
 def test_little_io_is_said_to_be_little() -> None:
