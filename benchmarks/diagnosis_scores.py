@@ -49,7 +49,7 @@ def by_cause(rows: list[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
         said = {names.get(cause, cause) for cause in row["high"]}
         must = set() if "" in kind.instead or kind.possible or not kind.causes else {kind.first}
         tally.update([("true", cause) for cause in must] + [("said", cause) for cause in said])
-        tally.update(("right", cause) for cause in said & set(kind.causes))
+        tally.update(("right", cause) for cause in said & {*kind.causes, *kind.instead})
         tally.update(("found", cause) for cause in said & must)
     causes = sorted({cause for _, cause in tally})
     return {cause: (tally["true", cause], tally["said", cause], tally["right", cause], tally["found", cause])
