@@ -195,6 +195,21 @@ def test_little_io_is_said_to_be_little() -> None:
     assert opening.first_sentence(one, 0.1, 26.0).endswith("(100 ms of 26 s): too little to be worth tuning.")
 
 
+def test_what_is_hardly_likely_is_not_told_first() -> None:
+    weak, seen = told("unaligned", "Requests.", confidence="low"), told("slow_file", "Files.", confidence="low")
+    assert opening.first_sentence(weak, 10.0, 26.3).endswith("no cause of slow I/O stands out.")
+    assert opening.help_of(weak, None, "./app", 4) is None
+    weak[0]["findings"] += seen[0]["findings"]
+    assert "a slow server" in opening.first_sentence(weak, 10.0, 26.3)
+
+
+def test_how_much_of_the_time_it_was() -> None:
+    for time, words in ((9.99, "; all of these 10 s"), (9.6, "; nearly all of these 10 s"), (9.0, "; 9 s of 10 s were")):
+        assert words in opening.first_sentence(told("turns", "Ranks take turns.", time=time), 10.0, 26.3)
+    shared = told("shared_opens", "Again.", opens_of_a_process=67.0, files=200.0)
+    assert "of the same 200 files by all ranks." in opening.first_sentence(shared, 10.0, 26.3)
+
+
 def test_a_gain_is_named_only_where_it_was_measured() -> None:
     small = told("small_requests", "Small (independent calls).", mean_request=64.0)
     small[0]["findings"][0]["advice"] = [{"text": "Many files: Do.", "command": "", "see": ""},
