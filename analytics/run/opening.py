@@ -173,11 +173,11 @@ def paying(statistics: Sequence[Document], program: str, processes: int) -> dict
         if found := _PAYS.search(row["delegation"]):
             least, most, hint = found.groups()
             return {
-                "text": f"Delegates would collect these accesses, about {least} to {most} times as fast by what the"
-                        " library measured",
+                "text": "Delegates that collect these accesses",
                 "command": concrete(f"mpirun -n RANKS mpiio-ext run -H {hint} -- PROGRAM", program, processes),
-                "see": "docs/howto/delegates.md", "gain": f"{least} to {most} times, if the file system moves 1 MiB"
-                                                          " in 10 to 1 ms",
+                "see": "docs/howto/delegates.md",
+                "gain": f"{least} to {most} times, by what the library measured, if the file system moves 1 MiB in 10 to"
+                        " 1 ms",
             }  # fmt: skip
     return None
 
