@@ -176,8 +176,8 @@ def paying(statistics: Sequence[Document], program: str, processes: int) -> dict
                 "text": "Delegates that collect these accesses",
                 "command": concrete(f"mpirun -n RANKS mpiio-ext run -H {hint} -- PROGRAM", program, processes),
                 "see": "docs/howto/delegates.md",
-                "gain": f"{least} to {most} times, by what the library measured, if the file system moves 1 MiB in 10 to"
-                        " 1 ms",
+                "gain": f"{least} to {most} times, by what the library measured, if the file system moves 1 MiB in 10"
+                        " to 1 ms",
             }  # fmt: skip
     return None
 

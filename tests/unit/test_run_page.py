@@ -227,7 +227,8 @@ def test_a_gain_is_named_only_where_it_was_measured() -> None:
 
 def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:
     line = {"kind": "file", "path": "a", "ranks": 4, "write_requests": 3, "write_request_bytes": 300, "rounds": 1,
-            "collective_writes": 2, "exchange_s": 4.0, "write_partition": "even", "write_reason": "why: 2 of 4 aggregators for 1 server",
+            "collective_writes": 2, "exchange_s": 4.0, "write_partition": "even",
+            "write_reason": "why: 2 of 4 aggregators for 1 server",
             "hints": {"cb_nodes": {"value": "4", "source": "MPI_Info"},
                       "mpiox_stats": {"value": "true", "source": "MPIOX_REPORT_STATS"}}}  # fmt: skip
     every = [line, {**line, "ranks": 2}, {**line, "path": "b", "hints": {}}, {"kind": "run"}]
