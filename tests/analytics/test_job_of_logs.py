@@ -109,6 +109,23 @@ def test_the_page_of_a_job_with_several_logs(tmp_path: pathlib.Path) -> None:
     assert "0.darshan" not in hidden.text and "log 1" in hidden.text
 
 
+def test_the_page_shows_the_ranks_of_the_busiest_log(tmp_path: pathlib.Path) -> None:
+    logs = [SAMPLES / f"{name}.darshan" for name in ("sync_per_write-2-1-dxt", "gather_and_write-4-2-dxt")]
+    run("logs", "--one-job", *logs, "-o", tmp_path / "job.html")
+    assert "Ranks over time: gather_and_write-4-2-dxt.darshan" in Page((tmp_path / "job.html").read_text()).text
+
+
+def test_the_bound_of_a_low_bandwidth_is_an_option(tmp_path: pathlib.Path) -> None:
+    """8 GiB by all ranks in 5 s: not low by default; where 2 GB/s are, the sentence no longer says so."""
+    log = written_log(tmp_path / "a.darshan", (0, 40), (5, 10), by_root=False, bytes_written=8 * GB)
+    said = "the bandwidth over the critical time is 1.72 GB/s, which is not low (low: below 1 GB/s, --low-bandwidth)"
+    assert said in json.loads(run("logs", "--json", log).stdout)["diagnosis"][0]["conclusion"]
+    found = json.loads(run("logs", "--json", "--low-bandwidth", "2GB/s", log).stdout)["diagnosis"][0]
+    assert found["low_bandwidth"] and "which is not low" not in found["conclusion"]
+    done = CliRunner().invoke(main, ["analyze", "logs", "--low-bandwidth", "fast", str(log)])
+    assert done.exit_code == 2 and "Invalid value for '--low-bandwidth'" in done.output
+
+
 # ---- a store ---------------------------------------------------------------------------------------------------------
 
 
