@@ -186,10 +186,15 @@ def job_text(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
     return "\n".join(lines)
 
 
+def _short(name: str, most: int = 40) -> str:
+    """Shorten the name of a log in its middle: the ends tell logs apart."""
+    return name if len(name) <= most else f"{name[: most // 2 - 2]}…{name[-most // 2 - 1 :]}"
+
+
 def _steps_text(steps: Steps) -> list[str]:
     """Return the table of steps as lines: numbers in columns, and the first sentence below them."""
     names = [name for name, _ in COLUMNS[:-1]]
-    rows = steps.rows()
+    rows = [(_short(name), *cells) for name, *cells in steps.rows()]
     widths = [max(map(len, column)) for column in zip(names, *(row[:-1] for row in rows), strict=True)]
     lines, before = [], ""
     for *cells, sentence in ([*names, ""], *rows):

@@ -81,6 +81,20 @@ def test_logs_of_two_jobs_mixed(tmp_path: pathlib.Path) -> None:
     assert len(one["steps"]) == 6 and one["run_time"] == 240 and one["io_time"] == 60
 
 
+def test_what_several_logs_say_of_a_job_is_that_of_all(tmp_path: pathlib.Path) -> None:
+    """Applications are those of all logs; on a terminal long names are shortened where they do not differ."""
+    names = [f"me_app_id42-{k}_11-25-35894-17291130573449436033_{k}" for k in range(7)]
+    logs = [written_log(tmp_path / f"{name}.darshan", (100 * k, 100 * k + 50), (1, 21), exe=f"/bin/app{k}")
+            for k, name in enumerate(names)]  # fmt: skip
+    (found,) = told(logs)
+    assert found["facts"]["application"] == "app0, app1, app2, app3, app4, …"
+    assert found["facts"]["logs"].startswith("7; the run time is that in which any runs")
+    text = run("logs", *logs).stdout
+    assert "me_app_id42-0_11-2…73449436033_0.darshan" in text
+    assert f"==== {names[0]}.darshan" in text
+    assert max(len(line) for line in text.partition("Factors")[0].split("one after the other:")[1].splitlines()) <= 130
+
+
 def test_a_log_counts_once_and_logs_of_the_same_name_are_two(tmp_path: pathlib.Path) -> None:
     first = written_log(tmp_path / "1" / "run.darshan", (0, 100), (10, 60))
     second = written_log(tmp_path / "2" / "run.darshan", (100, 200), (10, 20))
