@@ -20,7 +20,7 @@ from mpiio_ext.analytics.report.panels import NARROW
 from mpiio_ext.common.plots import Axis, Look, Mark, Panel, Tiles
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.diagnosis.activity import Activity
+    from mpiio_ext.analytics.diagnosis.activity import Activity, Line
 
 #: What is drawn: plane of the time line, name, look; later ones lie on top, at the foot of the band.
 _KINDS = ((2, "metadata", Look("series6")), (0, "reads", Look("series4")), (1, "writes", Look("series1")))
@@ -30,9 +30,10 @@ _WIDTH_IN = 5.4
 _NARROW_BANDS = 24
 
 
-def rank_chart(activity: Activity) -> Chart | None:
-    """Return the time line of ranks; None where nothing has times."""
-    line = activity.line
+def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None:
+    """Return the time line of ranks; None where nothing has times. `recorded`: seconds in calls, not from the log."""
+    line, source = (activity.line, activity.source) if recorded is None else (recorded, "recordings")
+    seconds = source != "HEATMAP"
     if not line.any():
         return None
     bands, bins = line.shape[1:]
@@ -40,16 +41,16 @@ def rank_chart(activity: Activity) -> Chart | None:
     full = np.diff(edges)[:, None] * activity.run_time / bins
     levels = {}
     for plane, name, _ in _KINDS:
-        whole = full if plane == 2 or activity.source == "DXT" else max(float(line[:2].max()), 1.0)
+        whole = full if plane == 2 or seconds else max(float(line[:2].max()), 1.0)
         share = line[plane] / whole
         levels[name] = np.where(share >= 0.002, np.clip(np.ceil(share * _LEVELS), 1, _LEVELS), 0).astype(int).tolist()
-    what = "share of the time of these ranks in requests" if activity.source == "DXT" else "bytes that they move"
+    what = "share of the time of these ranks in requests" if seconds else "bytes that they move"
+    spread = " Metadata calls: spread evenly over the time in which a file is open, as their times are not in the log."
     return Chart(kind="ranks", name="time-line-ranks", title="Ranks over time", data={
         "levels": levels, "edges": edges.tolist(), "run_time": activity.run_time,
         "x_label": "time since the start of the job [s]", "y_label": "rank",
         "caption": f"Each row is {'a band of the ranks' if activity.processes > bands else 'a rank'}; heights: {what}"
-                   f" ({activity.source}), in quarters. Metadata calls: spread evenly over the time in which a file is"
-                   " open, as their times are not in the log.",
+                   f" ({source}), in quarters.{spread if recorded is None else ''}",
     })  # fmt: skip
 
 

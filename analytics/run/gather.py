@@ -60,7 +60,7 @@ def of_folder(folder: Path, *, missing: str = "") -> dict[str, Any]:
             written = convert(folder, log, dxt=True, missing=missing)
         except NothingRecordedError as error:
             return _without_calls(str(error), there)
-        return _document(log, statistics, there, list(written.lacks))
+        return _document(log, statistics, there, list(written.lacks), folder)
 
 
 def of_log(log: Path) -> dict[str, Any]:
@@ -107,7 +107,8 @@ def _silent(job: Mapping[str, Any], program: str, lacks: Sequence[str]) -> str:
 
 
 def _document(
-    log: Path, statistics: Sequence[Mapping[str, Any]], there: bool | None, lacks: list[str]
+    log: Path, statistics: Sequence[Mapping[str, Any]], there: bool | None, lacks: list[str],
+    recordings: Path | None = None,
 ) -> dict[str, Any]:
     from mpiio_ext.analytics.diagnosis.activity_read import activity_of
     from mpiio_ext.analytics.factors.extract import with_jobs
@@ -149,7 +150,7 @@ def _document(
         unknown=list(dict.fromkeys(text for one in documents for text in one["unknown"])),
         files=rows, files_in_all=len(files), library=library.table(statistics),
         hints=library.hints(statistics), storage=_storage(rows),
-        charts=[dataclasses.asdict(chart) for chart in _charts(log, activity)],
+        charts=[dataclasses.asdict(chart) for chart in _charts(log, activity, recordings)],
     )  # fmt: skip
 
 
@@ -173,14 +174,17 @@ def _facts(job: Mapping[str, Any], processes: int, run_s: float, io_s: float) ->
     ]
 
 
-def _charts(log: Path, activity: Activity | None) -> list[Chart]:
+def _charts(log: Path, activity: Activity | None, recordings: Path | None) -> list[Chart]:
     from mpiio_ext.analytics.report.timeline import rank_chart
     from mpiio_ext.analytics.run.over_time import charts
+    from mpiio_ext.pioneer.darshan.steps import in_calls
 
     if activity is None:
         return []
-    line, others = rank_chart(activity), charts(log, activity)
-    if line is not None and activity.source != "DXT":
+    bands, bins = activity.line.shape[1:]
+    recorded = None if recordings is None else in_calls(recordings, activity.run_time, bands=bands, bins=bins)
+    line, others = rank_chart(activity, recorded), charts(log, activity)
+    if line is not None and activity.source != "DXT" and recorded is None:
         others = [one for one in others if one.name != "heat"]  # it is the same
     return [*([line] if line is not None else []), *others]
 

@@ -36,6 +36,8 @@ from mpiio_ext.pioneer.table import Loss
 
 #: Variables in which batch systems tell the number of the job.
 _JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "JOB_ID")
+#: Accesses of recordings that a log has at most, since all are in memory at once.
+_MOST_ACCESSES = 1 << 24
 _HEATS = {"POSIX": "POSIX", "MPI-IO": "MPIIO", "STDIO": "STDIO"}
 
 
@@ -77,6 +79,7 @@ class _Run:
     end_ns: int = 0
     ranks: dict[int, _Rank] = field(default_factory=dict)
     lacks: list[str] = field(default_factory=list)
+    kept: int = 0
     unkept: int = 0
 
 
@@ -147,10 +150,11 @@ def _read_recording(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt
     for name, module in one.modules.items():
         places = recorded.fill(recording, name, module.records, since)
         recorded.warm(recording, name, one.heats[name], run.start_ns)
-        if name in one.segments and name != "STDIO":
+        if name in one.segments and name != "STDIO" and not run.unkept:
             recorded.keep(recording, places, name, one.segments[name], since)
     run.end_ns = max(run.end_ns, recording.stopped_ns or recording.last_ns)
-    run.unkept += recording.unkept
+    run.kept += len(recording.segments)
+    run.unkept += recording.unkept + max(run.kept - _MOST_ACCESSES, 0)
     rank = max(head.rank, 0)
     if head.running or recording.problem:
         run.lacks.append(f"rank {rank}: {recording.problem or 'its recording has no end: it was killed'}")

@@ -13,10 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.pioneer.darshan.calls import Module
-from mpiio_ext.pioneer.darshan.records import Layout
+from mpiio_ext.pioneer.darshan.meanings import Kind
+from mpiio_ext.pioneer.darshan.records import Calls, Layout, Records
+from mpiio_ext.pioneer.darshan.timeline import Heat
 from mpiio_ext.pioneer.table import SCHEMA
 from support import cbuild
 
@@ -111,10 +114,13 @@ def record(
     )  # fmt: skip
 
 
-def counted(names: Sequence[str], calls: Sequence[Call], module: str, origin: int, since: int) -> Module:
-    """Return what `calls` of the package makes of the same calls as a trace; `origin`: start of the job."""
-    found = Module(Layout(module))
+def counted(
+    names: Sequence[str], calls: Sequence[Call], module: str, origin: int, since: int
+) -> tuple[Records, Heat, Calls]:
+    """Return what the package makes of the same calls as a trace; `origin`: start of the job."""
+    found, heat = Module(Layout(module)), Heat()
     rows = pa.Table.from_pylist([call.row(since, names) for call in calls], SCHEMA).combine_chunks()
-    for batch in rows.to_batches():
-        found.add(batch, origin)
-    return found
+    (batch,) = rows.to_batches()
+    done = found.add(batch, origin)
+    heat.add(done)
+    return found.records, heat, done.take(np.isin(done.kind, (Kind.READ, Kind.WRITE)))

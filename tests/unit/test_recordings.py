@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from mpiio_ext.pioneer.darshan import recorded, recordings
 from mpiio_ext.pioneer.darshan.convert import convert
-from mpiio_ext.pioneer.darshan.records import Layout, Records
-from mpiio_ext.pioneer.darshan.timeline import Heat
+from mpiio_ext.pioneer.darshan.records import Calls, Layout, Records
+from mpiio_ext.pioneer.darshan.steps import in_calls
+from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
 from support import cbuild, fuzz
 from support.darshan_records import read_records
 from support.recorded_calls import Call, counted, record, recorder
@@ -63,6 +64,23 @@ def drawn(random_: random.Random, number: int, start: int) -> Call:
     )  # fmt: skip
 
 
+def check_times(
+    found: recordings.Recording, module: str, places: dict[int, int], heat: Heat, accesses: Calls
+) -> None:
+    """Compare bytes by time, and accesses one by one, with those of a trace."""
+    mine, kept = Heat(), Segments()
+    recorded.warm(found, module, mine, found.since_ns + SINCE)
+    assert mine.width_s == heat.width_s
+    assert abs(mine._bins - heat._bins).max() <= 4  # rounded otherwise where a call is in two bins
+    assert mine._bins.sum() == accesses.size.sum()
+    if module == "STDIO":
+        return
+    recorded.keep(found, places, module, kept, -SINCE)
+    (batch,) = kept._batches
+    for name in ("kind", "offset", "size", "start", "end"):
+        assert getattr(batch, name).tolist() == getattr(accesses, name).tolist(), (module, name)
+
+
 def test_the_counters_are_those_of_a_trace(tmp_path: pathlib.Path) -> None:
     """Of drawn calls that partly overlap: every counter, time, size, stride and access of every module."""
     for case in range(fuzz.examples(24, 3)):
@@ -81,9 +99,10 @@ def test_the_counters_are_those_of_a_trace(tmp_path: pathlib.Path) -> None:
         found = only(folder)
         assert (found.problem, found.others) == ("", 0)
         for module in recordings.MODULES:
-            expected = counted(NAMES, calls, module, SINCE + calls[0].start, SINCE).records
+            expected, heat, accesses = counted(NAMES, calls, module, SINCE, SINCE)
             mine = Records(Layout(module))
-            recorded.fill(found, module, mine, -SINCE - calls[0].start)
+            places = recorded.fill(found, module, mine, -SINCE)
+            check_times(found, module, places, heat, accesses)
             assert mine.names.keys() == expected.names.keys()
             for name, place in expected.names.items():
                 there = mine.names[name]
@@ -138,6 +157,24 @@ def test_a_week_keeps_its_hours(tmp_path: pathlib.Path) -> None:
     assert len(found.segments) + found.unkept == 8999
     assert (found.segments["length"] == 4096).all()
     assert next(tmp_path.glob("*.mpioxrec")).stat().st_size <= 128 << 10
+
+
+def test_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
+    """Two ranks: seconds in reads, writes and metadata calls by time, as the calls were."""
+    second = 10**9
+    calls = [Call(operation="open", start=0, duration=second // 2, result=3), write(2 * second, 8, duration=second),
+             Call(operation="pread", start=6 * second, duration=2 * second, offset=0, size=4, result=4)]  # fmt: skip
+    for rank, some in enumerate((calls, calls[:2])):
+        assert record(tmp_path, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
+    assert [head.rank for head in recordings.heads([tmp_path])] == [0, 1]
+    found = in_calls(tmp_path, 8.0, bands=2, bins=8)
+    assert found is not None
+    assert found[2][:, 0] == pytest.approx([0.5, 0.5], abs=1e-3)
+    assert found[1][:, 2] == pytest.approx([1, 1], abs=1e-3)
+    assert found[0].sum(axis=0) == pytest.approx([0, 0, 0, 0, 0, 0, 1, 1], abs=1e-3)
+    assert found[0][1].sum() == 0
+    assert found.sum() == pytest.approx(5, abs=1e-3)
+    assert in_calls(tmp_path / "nothing", 8.0, bands=2, bins=8) is None
 
 
 def test_many_files_share_a_record(tmp_path: pathlib.Path) -> None:

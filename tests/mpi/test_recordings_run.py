@@ -1,0 +1,126 @@
+"""Recordings of real processes: threads, forks, a kill in the middle, a disk that is full, and what is not written."""
+
+from __future__ import annotations
+
+import pathlib
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+
+from mpiio_ext.pioneer.darshan import recordings
+from support import cbuild
+from support.launch import base_environment
+from support.traced import tracing
+
+pytestmark = pytest.mark.mpi
+
+READ, WRITE = recordings.CLASSES.index("read"), recordings.CLASSES.index("write")
+
+
+@pytest.fixture(scope="module")
+def program(family: str) -> pathlib.Path:
+    return cbuild.mpi_program("trace", "-O2")
+
+
+def recorded(
+    program: pathlib.Path, folder: pathlib.Path, *arguments: str, prefix: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a program alone under the recorder; the recordings are in FOLDER/trace."""
+    variables = base_environment() | tracing(folder / "trace") | {"MPIOX_TRACE_MODE": "recording"}
+    command = f"{prefix}exec {program} {arguments[0]} {folder} {' '.join(arguments[1:])}"
+    return subprocess.run(["bash", "-c", command], env=variables, capture_output=True, text=True, timeout=120)
+
+
+def written(found: recordings.Recording, path: pathlib.Path | str) -> tuple[int, int]:
+    """Return calls and bytes of writes of a file through POSIX."""
+    rows = found.records[found.records["module"] == 0]
+    mine = [row for row in rows if found.names[int(row["name"])] == str(path)]
+    place = found.counts[0].index("WRITES")
+    return sum(int(row["counts"][place]) for row in mine), sum(int(row["done"][1]) for row in mine)
+
+
+def everything(folder: pathlib.Path, program: pathlib.Path | str = "") -> list[recordings.Recording]:
+    """Return the recordings of a program's processes, not of the shell that has become the program."""
+    heads = recordings.heads([folder / "trace"])
+    return [recordings.read(head.path) for head in heads if head.command.startswith(str(program))]
+
+
+def test_threads(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Of four threads that write at once no call is lost, and every sum agrees with the others."""
+    assert recorded(program, tmp_path, "threads", "50000").returncode == 0
+    (found,) = everything(tmp_path, program)
+    assert found.problem == ""
+    for number in range(4):
+        calls, size = written(found, f"{tmp_path}/data.{number}")
+        assert (calls, size) == (50000, 50000)
+    assert found.lanes[1].sum() == 200_000
+    steps = found.steps[found.steps["class"] == WRITE]
+    assert (steps["calls"].sum(), steps["bytes"].sum()) == (200_000, 200_000)
+    assert len(found.segments) + found.unkept == 200_000
+    assert not list((tmp_path / "trace").glob("*.mpioxtrace"))
+
+
+def test_a_kill_in_the_middle(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    assert recorded(program, tmp_path, "kill", "50000").returncode == -signal.SIGKILL
+    (found,) = everything(tmp_path, program)
+    assert found.head.running
+    assert written(found, tmp_path / "data") == (50000, 50000)
+
+
+def test_a_kill_at_any_moment(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Whatever the last call was in, what is left is read, and its sums differ by one call at most."""
+    variables = base_environment() | tracing(tmp_path / "trace") | {"MPIOX_TRACE_MODE": "recording"}
+    for number in range(5):
+        with subprocess.Popen([str(program), "bytes", str(tmp_path), "100000000"], env=variables) as process:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.15 + 0.037 * number)
+            process.kill()
+    found = everything(tmp_path, program)
+    assert len(found) == 5
+    for each in found:
+        assert each.head.running
+        calls, size = written(each, tmp_path / "data")
+        assert calls > 0
+        assert abs(calls - size) <= 1
+        assert abs(int(each.lanes[1].sum()) - size) <= 1
+
+
+def test_fork(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """The child has a recording of its own, and the parent's goes on."""
+    assert recorded(program, tmp_path, "fork").returncode == 0
+    found = everything(tmp_path, program)
+    assert sorted(written(each, tmp_path / "data") for each in found) == [(1, 3), (2, 3)]
+    assert not any(each.head.running for each in found)
+
+
+def test_a_full_disk(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """The program goes on, and so do the counters; only accesses one by one have no more room."""
+    done = recorded(program, tmp_path, "bytes", "300000", prefix="ulimit -f 300; ")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    (found,) = everything(tmp_path, program)
+    assert written(found, tmp_path / "data") == (300000, 300000)
+    assert found.unkept > 200_000
+    assert found.head.path.stat().st_size <= 300 << 10
+
+
+def test_a_folder_that_cannot_be_written(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    variables = base_environment() | tracing(pathlib.Path("/proc/nothing")) | {"MPIOX_TRACE_MODE": "recording"}
+    done = subprocess.run(
+        [str(program), "posix", str(tmp_path)], env=variables, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert done.stderr.count("\n") == 1
+    assert "check that the folder can be written" in done.stderr
+
+
+def test_another_program(tmp_path: pathlib.Path, family: str) -> None:
+    """A shell that becomes another program leaves a recording of each; both have ended."""
+    variables = base_environment() | tracing(tmp_path / "trace") | {"MPIOX_TRACE_MODE": "recording"}
+    command = ["sh", "-c", "echo a > first; exec cp first second"]
+    subprocess.run(command, env=variables, check=True, timeout=60, cwd=tmp_path)
+    found = everything(tmp_path)
+    assert {each.head.running for each in found} == {False}
+    names = np.concatenate([list(each.names.values()) for each in found])
+    assert {str(tmp_path / "first"), str(tmp_path / "second")} <= set(names.tolist())
