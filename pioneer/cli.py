@@ -11,14 +11,15 @@ from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.cli_all import everything
 from mpiio_ext.pioneer.cli_compare import compare
+from mpiio_ext.pioneer.cli_loss import say_loss
 from mpiio_ext.pioneer.cli_replay import replay
 from mpiio_ext.pioneer.cli_show import show
+from mpiio_ext.pioneer.cli_timeline import timeline
 from mpiio_ext.pioneer.forms import FORMS_OF_PATHS, FORMS_OF_PROFILES, named_after, save_path
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
     from mpiio_ext.pioneer.profile import Profile
-    from mpiio_ext.pioneer.table import TraceInfo
 
 
 def _load_path(name: str) -> WorkloadPath:
@@ -35,7 +36,7 @@ class _Phases(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names; those that the order does not have stand last."""
-        order = ("all", "path", "show", "profile", "check", "synthesize", "replay", "compare", "fidelity")
+        order = ("all", "timeline", "path", "show", "profile", "check", "synthesize", "replay", "compare", "fidelity")
         return sorted(self.commands, key=lambda name: order.index(name) if name in order else len(order))
 
 
@@ -49,21 +50,6 @@ def pioneer() -> None:
 
 def _say(line: str) -> None:
     click.echo(f"mpiio-ext: {line}", err=True)
-
-
-def say_loss(info: TraceInfo) -> None:
-    """Tell on stderr what of a trace was not understood."""
-    for source in info.sources:
-        loss = source.loss
-        said = [f"{loss.skipped:,} lines or records were not understood, of {max(source.lines, loss.skipped):,}"
-                ] * bool(loss.skipped) + ["its end is missing"] * loss.truncated  # fmt: skip
-        said += [f"{loss.missing_bytes:,} bytes are missing"] * bool(loss.missing_bytes)
-        said += [f"{loss.unread_bytes:,} bytes of it were not read"] * bool(loss.unread_bytes)
-        if said or loss.problems:
-            click.echo(f"mpiio-ext: {source.path}: {', and '.join(said) or 'look at this'}", err=True)
-            for problem in loss.problems[:3]:
-                text = f": {problem.text[:80]}" if problem.text else ""
-                click.echo(f"  {f'line {problem.line}: ' if problem.line > 0 else ''}{problem.why}{text}", err=True)
 
 
 @pioneer.command(context_settings=HELP, short_help="Make the workload path of a trace.")
@@ -297,3 +283,4 @@ pioneer.add_command(everything)
 pioneer.add_command(compare)
 pioneer.add_command(replay)
 pioneer.add_command(show)
+pioneer.add_command(timeline)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Seconds of LMT shown before and after a job; the step of LMT's rows.
 _MARGIN_S, _STEP_S = 60.0, 5.0
+#: Applications of a job that are named.
+_MOST_APPS = 5
 #: Files that are drawn.
 _MOST_FILES = 16
 #: Of these, files that are drawn for comparison where there are more.
@@ -163,25 +165,27 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     from mpiio_ext.analytics.diagnosis.diagnose import uncounted
 
     jobs, files = tables["darshan_job"], data_files(tables)
-    first = jobs.slice(0, 1).to_pylist()[0]
+    rows = jobs.select(["app", "modules"]).to_pylist()
+    apps = list(dict.fromkeys(row["app"] for row in rows if row["app"]))
+    modules = dict.fromkeys(name for row in rows for name in row["modules"] or ())
     processes, run_time = _together(jobs)
     moved = [size_text(total) if (total := _sum(jobs, name)) is not None else "not known"
              for name in ("bytes_read", "bytes_written")]  # fmt: skip
     out = [
-        ("application", first["app"] or "not known"),
+        ("application", ", ".join([*apps[:_MOST_APPS], *(["…"] if apps[_MOST_APPS:] else [])]) or "not known"),
         ("processes", f"{processes:,.0f}" if processes > 0 else "not known"),
         ("run time", seconds_text(run_time) if run_time > 0 else "not known"),
         ("read, written", ", ".join(moved)),
         ("files", _files_words(tables["darshan_file"].num_rows, files.num_rows, _opened(jobs))),
-        ("modules", ", ".join(first["modules"] or ()) or "not known"),
+        ("modules", ", ".join(modules) or "not known"),
     ]
     if "slurm" in tables and tables["slurm"].num_rows:
         row = tables["slurm"].slice(0, 1).to_pylist()[0]
         if row["node_count"] is not None:
             out.insert(2, ("nodes", f"{row['node_count']:,}"))
     if jobs.num_rows > 1:
-        words = "application and modules are those of the first; the run time is that in which any runs, the processes"
-        out.append(("logs", f"{jobs.num_rows:,}; {words} are those that run at once"))
+        words = "the run time is that in which any runs, the processes are those that run at once"
+        out.append(("logs", f"{jobs.num_rows:,}; {words}"))
     out += [("note", text) for text in uncounted(jobs)]
     if any(jobs["partial"].to_pylist()):
         out.append(("note", "a log is partial: what it has lost is not counted"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from mpiio_ext.analytics.analyses.source import Source
 from mpiio_ext.analytics.diagnosis.model import wrapped
 from mpiio_ext.analytics.report import job
 from mpiio_ext.analytics.report.drawing import drawings, narrow
-from mpiio_ext.analytics.report.findings import findings
+from mpiio_ext.analytics.report.findings import Known, findings
 from mpiio_ext.analytics.report.grids import cell_words
 from mpiio_ext.analytics.report.steps import COLUMNS, Steps
 from mpiio_ext.analytics.report.timeline import rank_chart
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpiio_ext.analytics.analyses.result import Chart
-    from mpiio_ext.analytics.report.findings import Known
 
 _PAST = {"read": "reading", "write": "writing"}
 
@@ -110,8 +110,9 @@ def job_page(
     """Return the page of a job: diagnosis, time line, factors, load of the servers; `interactive`: to point at."""
     found = job.document(tables, known, steps)
     charts = job.charts(tables, found)
-    if known is not None and known.activity is not None and (ranks := rank_chart(known.activity)) is not None:
-        charts.append(ranks)
+    name, seen = ("", (known or Known()).activity) if steps is None else steps.busiest or ("", None)
+    if seen is not None and (ranks := rank_chart(seen)) is not None:
+        charts.append(dataclasses.replace(ranks, title=f"{ranks.title}: {name}" if name else ranks.title))
     drawn = drawings(charts, interactive=interactive)
     figures = {chart.name: Figure(title=chart.title, drawing=drawn[chart.name], narrow=narrow(chart),
                                   caption=_caption(chart)) for chart in charts}  # fmt: skip
@@ -185,10 +186,15 @@ def job_text(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
     return "\n".join(lines)
 
 
+def _short(name: str, most: int = 40) -> str:
+    """Shorten the name of a log in its middle: the ends tell logs apart."""
+    return name if len(name) <= most else f"{name[: most // 2 - 2]}…{name[-most // 2 - 1 :]}"
+
+
 def _steps_text(steps: Steps) -> list[str]:
     """Return the table of steps as lines: numbers in columns, and the first sentence below them."""
     names = [name for name, _ in COLUMNS[:-1]]
-    rows = steps.rows()
+    rows = [(_short(name), *cells) for name, *cells in steps.rows()]
     widths = [max(map(len, column)) for column in zip(names, *(row[:-1] for row in rows), strict=True)]
     lines, before = [], ""
     for *cells, sentence in ([*names, ""], *rows):

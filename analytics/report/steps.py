@@ -66,11 +66,27 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
-    """The logs of a job, in the order in which they began."""
+    """The logs of a job, in the order in which they began.
+
+    Attributes
+    ----------
+    steps : sequence of Step
+    known : what holds for all of them.
+    targets : the finding that a storage target is slow, by the files of all logs; None where there is none.
+    seen : what DXT and HEATMAP of logs tell, by ``log_id``.
+    """
 
     steps: Sequence[Step]
     known: Known
     targets: Mapping[str, Any] | None = None
+    seen: Mapping[int, Activity] = dataclasses.field(default_factory=dict)
+
+    @property
+    def busiest(self) -> tuple[str, Activity] | None:
+        """Return the log with most time in I/O of which DXT or HEATMAP tell, and what they tell."""
+        there = [step for step in self.steps if step.row["log_id"] in self.seen]
+        most = max(there, key=lambda step: step.time.in_io, default=None)
+        return None if most is None else (most.name, self.seen[most.row["log_id"]])
 
     @property
     def times(self) -> list[LogTime]:
@@ -223,7 +239,7 @@ def of_job(
             if step in little:
                 steps[place] = dataclasses.replace(step, told=_diagnosed(parts[number], own))
     by_one = any(step.first and step.first["cause"] == "slow_ost" for step in steps)
-    return Steps(steps, known, None if by_one else _slow_target(tables, known))
+    return Steps(steps, known, None if by_one else _slow_target(tables, known), seen)
 
 
 def _slow_target(tables: Mapping[str, pa.Table], known: Known) -> Mapping[str, Any] | None:

@@ -100,7 +100,7 @@ _NO_MPI_IO = "the program moves no data through MPI-IO: there are no hints to fi
 
 def _path_of(folder: Path) -> WorkloadPath:
     """Return the path of a trace, with what each rank has done where there are not too many."""
-    from mpiio_ext.pioneer.cli import say_loss
+    from mpiio_ext.pioneer.cli_loss import say_loss
     from mpiio_ext.pioneer.engine import without_names
     from mpiio_ext.pioneer.path import MOST_GROUPS
     from mpiio_ext.pioneer.traces import path_of, read_sanitized, tables_of

@@ -1,4 +1,4 @@
-"""``mpiio-ext run --darshan FILE`` and ``--report FILE``: record a run, and make a Darshan log or a page of it.
+"""``mpiio-ext run --darshan``, ``--timeline`` and ``--report``: record a run, and make files of it.
 
 Problem. These can be made only when every rank has ended, however it ended: a launcher that kills a job kills what it
 has started, and a batch system gives little time.
@@ -128,6 +128,26 @@ class RunPage:
                 f"wrote {self.target}: {document['sentence']}"]  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A time line for Perfetto."""
+
+    target: Path
+    name: ClassVar[str] = "time line"
+    example: ClassVar[str] = "run.pftrace"
+    needs: ClassVar[tuple[str, tuple[str, ...], str]] = ("`run --timeline`", ("numpy", "pyarrow"), "pioneer")
+    keeps: ClassVar[bool] = False
+
+    def make(self, folder: Path, missing: str) -> list[str]:
+        """Make it."""
+        from mpiio_ext.pioneer.timeline import write_timeline
+
+        written = write_timeline([folder], self.target)
+        told = (problem.why for source in written.info.sources for problem in source.loss.problems)
+        lacks = dict.fromkeys([*([missing] if missing else []), *told, *written.notes])
+        return [*(f"{self.target}: {line}" for line in lacks), f"wrote {self.target}: {written.text()}"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
     """A run that is recorded.
@@ -162,7 +182,7 @@ class Recording:
         """Return the variables by which the tracer and the library know where to record, and how much."""
         logs = [result for result in self.results if isinstance(result, DarshanLog)]
         common = {"MPIOX_TRACE_DIR": str(self.folder)}
-        traced = any(log.dxt for log in logs)
+        traced = any(log.dxt for log in logs) or any(isinstance(result, Timeline) for result in self.results)
         common["MPIOX_TRACE_MODE"] = "trace" if traced else "recording"
         if logs and not traced:
             common |= _WITHOUT_BOUND

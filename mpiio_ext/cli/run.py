@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family,
 
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
 _PLAIN = re.compile(r"(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
-_TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan", "--report"})
+_TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan", "--timeline", "--report"})
 
 
 _LEVELS = ("line", "full", "json")
@@ -153,6 +154,7 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
               "JSON; or append them to FILE as JSON lines. May be given twice.")  # fmt: skip
 @click.option("--darshan", metavar="FILE", help="Write what was called as a Darshan log, which Darshan's tools read.")
 @click.option("--darshan-dxt", is_flag=True, help="With --darshan: every access, too (modules DXT_POSIX, DXT_MPIIO).")
+@click.option("--timeline", metavar="FILE", help="Write what was called as a time line for https://ui.perfetto.dev.")
 @click.option("--report", metavar="FILE.html",
               help="Make a page about the run: where the time went and what would help (or MPIOX_REPORT=FILE).")
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
@@ -160,7 +162,7 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
                 shell_complete=complete_command)  # fmt: skip
 def run(
     hint: tuple[str, ...], hints_file: str | None, stats: tuple[str, ...], darshan: str | None, darshan_dxt: bool,
-    report: str | None, dry_run: bool, command: tuple[str, ...],
+    timeline: str | None, report: str | None, dry_run: bool, command: tuple[str, ...],
 ) -> None:
     """Run PROGRAM, an unchanged MPI program or an MPI launcher, with the extension under it.
 
@@ -186,22 +188,23 @@ def run(
     if not dry_run:
         settings |= watch(command, settings)
     report = report or os.environ.get("MPIOX_REPORT") or None
-    if darshan is not None or report is not None:
-        library, settings = _recorded(command, library, settings, darshan, darshan_dxt, report, dry_run)
+    if any(name is not None for name in (darshan, timeline, report)):
+        library, settings = _recorded(command, library, settings, (darshan, timeline, report), darshan_dxt, dry_run)
     start(command, library, settings, dry_run=dry_run)
 
 
 def _recorded(
-    command: tuple[str, ...], library: str, settings: dict[str, str], darshan: str | None, dxt: bool,
-    report: str | None, dry_run: bool,
+    command: tuple[str, ...], library: str, settings: dict[str, str], targets: Sequence[str | None], dxt: bool,
+    dry_run: bool,
 ) -> tuple[str, dict[str, str]]:  # fmt: skip
     """Run the program beside the writer of a log or page, or return libraries and settings of any other rank."""
     from mpiio_ext._load import get_tracer
-    from mpiio_ext.cli.logged import DarshanLog, Recording, Result, RunPage  # not for each rank of a run without them
+    from mpiio_ext.cli import logged  # not for each rank of a run without them
 
-    results: list[Result] = [DarshanLog(Path(darshan).absolute(), dxt)] if darshan is not None else []
-    results += [RunPage(Path(report).absolute())] if report is not None else []
-    recording = Recording.of(results)
+    kinds: list[Callable[[Path], logged.Result]] = [lambda path: logged.DarshanLog(path, dxt), logged.Timeline,
+                                                    logged.RunPage]  # fmt: skip
+    results = [kind(Path(target).absolute()) for kind, target in zip(kinds, targets, strict=True) if target is not None]
+    recording = logged.Recording.of(results)
     library, settings = f"{get_tracer()}:{library}", {**settings, **recording.settings()}
     if not dry_run:
         launch = plan_launch(command, library, settings)

@@ -81,6 +81,20 @@ def test_logs_of_two_jobs_mixed(tmp_path: pathlib.Path) -> None:
     assert len(one["steps"]) == 6 and one["run_time"] == 240 and one["io_time"] == 60
 
 
+def test_what_several_logs_say_of_a_job_is_that_of_all(tmp_path: pathlib.Path) -> None:
+    """Applications are those of all logs; on a terminal long names are shortened where they do not differ."""
+    names = [f"me_app_id42-{k}_11-25-35894-17291130573449436033_{k}" for k in range(7)]
+    logs = [written_log(tmp_path / f"{name}.darshan", (100 * k, 100 * k + 50), (1, 21), exe=f"/bin/app{k}")
+            for k, name in enumerate(names)]  # fmt: skip
+    (found,) = told(logs)
+    assert found["facts"]["application"] == "app0, app1, app2, app3, app4, …"
+    assert found["facts"]["logs"].startswith("7; the run time is that in which any runs")
+    text = run("logs", *logs).stdout
+    assert "me_app_id42-0_11-2…73449436033_0.darshan" in text
+    assert f"==== {names[0]}.darshan" in text
+    assert max(len(line) for line in text.partition("Factors")[0].split("one after the other:")[1].splitlines()) <= 130
+
+
 def test_a_log_counts_once_and_logs_of_the_same_name_are_two(tmp_path: pathlib.Path) -> None:
     first = written_log(tmp_path / "1" / "run.darshan", (0, 100), (10, 60))
     second = written_log(tmp_path / "2" / "run.darshan", (100, 200), (10, 20))
@@ -107,6 +121,23 @@ def test_the_page_of_a_job_with_several_logs(tmp_path: pathlib.Path) -> None:
     run("logs", "--anonymous", *logs, "-o", tmp_path / "hidden.html")
     hidden = Page((tmp_path / "hidden.html").read_text())
     assert "0.darshan" not in hidden.text and "log 1" in hidden.text
+
+
+def test_the_page_shows_the_ranks_of_the_busiest_log(tmp_path: pathlib.Path) -> None:
+    logs = [SAMPLES / f"{name}.darshan" for name in ("sync_per_write-2-1-dxt", "gather_and_write-4-2-dxt")]
+    run("logs", "--one-job", *logs, "-o", tmp_path / "job.html")
+    assert "Ranks over time: gather_and_write-4-2-dxt.darshan" in Page((tmp_path / "job.html").read_text()).text
+
+
+def test_the_bound_of_a_low_bandwidth_is_an_option(tmp_path: pathlib.Path) -> None:
+    """8 GiB by all ranks in 5 s: not low by default; where 2 GB/s are, the sentence no longer says so."""
+    log = written_log(tmp_path / "a.darshan", (0, 40), (5, 10), by_root=False, bytes_written=8 * GB)
+    said = "the bandwidth over the critical time is 1.72 GB/s, which is not low (low: below 1 GB/s, --low-bandwidth)"
+    assert said in json.loads(run("logs", "--json", log).stdout)["diagnosis"][0]["conclusion"]
+    found = json.loads(run("logs", "--json", "--low-bandwidth", "2GB/s", log).stdout)["diagnosis"][0]
+    assert found["low_bandwidth"] and "which is not low" not in found["conclusion"]
+    done = CliRunner().invoke(main, ["analyze", "logs", "--low-bandwidth", "fast", str(log)])
+    assert done.exit_code == 2 and "Invalid value for '--low-bandwidth'" in done.output
 
 
 # ---- a store ---------------------------------------------------------------------------------------------------------

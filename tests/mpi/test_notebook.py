@@ -32,6 +32,7 @@ print(json.dumps({
     "tuned": tuned, "advised": advised, "operations": sorted(set(path.table["operation"].to_pylist())),
     "rows": [path.table.num_rows, made.table.num_rows], "classes": len(profile.classes), "jobs": len(jobs),
     "weather": repr(weather), "policies": sorted({row["policy"] for row in shared.table().to_pylist()}),
+    "seen": seen.sentence, "seen_files": [row["file"] for row in seen.library.rows()],
 }, default=str))
 """
 
@@ -63,4 +64,5 @@ def test_all_jobs_from_python(extension: str, tmp_path: pathlib.Path) -> None:
     assert {"MPI_File_open", "MPI_File_write_all", "MPI_File_close"} <= set(found["operations"])
     assert found["rows"][0] == found["rows"][1] > 3 and found["classes"] and found["jobs"] >= 1
     assert "job 1029: " in found["weather"] and "Performance: worst quarter" in found["weather"]
+    assert "of its time in I/O" in found["seen"] and found["seen_files"] == ["columns.dat"]
     assert found["policies"] == sorted(name.upper() for name in policy_classes())

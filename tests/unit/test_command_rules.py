@@ -36,6 +36,7 @@ UNUSABLE = {
     "pioneer all": "none -o out",
     "pioneer path": "text -o out.parquet",
     "pioneer show": "text",
+    "pioneer timeline": "text -o out.json",
     "pioneer profile": "text -o out.json",
     "pioneer check": "text",
     "pioneer synthesize": "text -o out.parquet",

@@ -142,7 +142,7 @@ def test_hints_are_completed() -> None:
         f"plain,mpiox_partition={word}" for word in ("auto", "aligned")
     ]
     assert asked("mpiio-ext run -H *.h5:mpiox_stats=") == [
-        f"plain,*.h5:mpiox_stats={word}" for word in ("true", "false")
+        f"plain,*.h5:mpiox_stats={word}" for word in ("true", "false", "line", "full", "json")
     ]
     assert asked("mpiio-ext run -H cb_nodes=") == [""]
     assert asked("mpiio-ext tune -H mpiox_exchange=d") == ["plain,mpiox_exchange=direct"]

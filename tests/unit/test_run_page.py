@@ -38,7 +38,7 @@ def calls(start_s: float, count: int, size: int, offset: int, each_s: float) -> 
                  end=(at + 0.9e9 * each_s).astype(np.int64))  # fmt: skip
 
 
-def log_of(path: pathlib.Path, ranks: int, *, count: int = 20, size: int = 512) -> None:
+def log_of(path: pathlib.Path, ranks: int, *, count: int = 20, size: int = 512, dxt: bool = True) -> None:
     """Write a log of ranks that each write small pieces of one file for ten seconds."""
     layout, name = Layout("POSIX"), "/scratch/out.h5"
     row = np.zeros(1, record_type(layout))
@@ -65,7 +65,7 @@ def log_of(path: pathlib.Path, ranks: int, *, count: int = 20, size: int = 512) 
     names = {record_id(name): name, record_id("heatmap:POSIX"): "heatmap:POSIX"}
     job = Job(start_ns=BEGIN_NS, end_ns=BEGIN_NS + 10 * 10**9, processes=ranks, identity=7, exe="./app -n 4",
               mounts=[("lustre", "/scratch")], metadata={})  # fmt: skip
-    regions = {"POSIX": row.tobytes(), "DXT_POSIX": b"".join(accesses), "HEATMAP": b"".join(heats)}
+    regions = {"POSIX": row.tobytes(), "DXT_POSIX": b"".join(accesses) if dxt else b"", "HEATMAP": b"".join(heats)}
     write(path, job, names, regions, [])
 
 
@@ -99,6 +99,17 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
     moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
     assert moved == pytest.approx(4 * 20 * 512, rel=0.01)
     assert found.findings.rows()[0]["next_step"] and "Findings" in repr(found.findings)
+
+
+def test_without_every_access_the_picture_is_of_bytes(tmp_path: pathlib.Path) -> None:
+    log_of(tmp_path / "run.darshan", 64, dxt=False)
+    found = mpiio_ext.run_report(tmp_path / "run.darshan")
+    assert list(found.figures) == ["time-line-ranks", "bandwidth"]
+    assert "(HEATMAP)" in found.figures["time-line-ranks"].lines()[1]
+    assert found.sentence.startswith("Your program spent 9") and "512 B writes to `out.h5`" in found.sentence
+    assert found.files.rows()[0]["write_pattern"] == "forward, with gaps"
+    moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
+    assert moved == pytest.approx(64 * 20 * 512, rel=0.01) and not Page(page(found.document)).problems
 
 
 def test_what_is_no_run_is_refused(tmp_path: pathlib.Path) -> None:
@@ -162,6 +173,10 @@ def told(cause: str, title: str, *, confidence: str = "high", at_most: bool = Fa
          "Your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; possibly 9 s of 10 s were "
          "files are written one after the other."),
         ([], "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out."),
+        ([{"findings": [], "low_bandwidth": False,
+           "facts": [{"unit": "B/s", "value": 2e9}, {"unit": "s", "value": 3.0}]}],
+         "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 2 GB/s is not "
+         "low."),
     ],
 )  # fmt: skip
 def test_the_first_sentence(one: list[dict[str, Any]], words: str) -> None:

@@ -1,0 +1,25 @@
+"""What of a trace was not understood, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from mpiio_ext.pioneer.table import TraceInfo
+
+
+def say_loss(info: TraceInfo) -> None:
+    """Tell on stderr what of a trace was not understood."""
+    for source in info.sources:
+        loss = source.loss
+        said = [f"{loss.skipped:,} lines or records were not understood, of {max(source.lines, loss.skipped):,}"
+                ] * bool(loss.skipped) + ["its end is missing"] * loss.truncated  # fmt: skip
+        said += [f"{loss.missing_bytes:,} bytes are missing"] * bool(loss.missing_bytes)
+        said += [f"{loss.unread_bytes:,} bytes of it were not read"] * bool(loss.unread_bytes)
+        if said or loss.problems:
+            click.echo(f"mpiio-ext: {source.path}: {', and '.join(said) or 'look at this'}", err=True)
+            for problem in loss.problems[:3]:
+                text = f": {problem.text[:80]}" if problem.text else ""
+                click.echo(f"  {f'line {problem.line}: ' if problem.line > 0 else ''}{problem.why}{text}", err=True)

@@ -1,0 +1,334 @@
+"""A trace as a time line for Perfetto and Chrome's tracing: JSON of the Trace Event Format.
+
+Problem. A trace has millions of calls of many ranks. Who waited for whom, and which requests a call became, is seen
+when it is drawn to scale; viewers that do this are there, and open this format.
+
+Algorithm. Two passes over the rows, batch by batch. The first one finds the begin of the run, the files and the clocks
+(`sanitize.survey`). The second one writes each call as a slice. Calls of a thread nest, as their times do; one that
+overlaps others without being inside of one, as of two threads that the trace takes for one, gets a further track. The
+slices are on the tracks of their ranks. Those below are there a second time, to be seen side by side:
+
+  files        requests to the operating system, by file and rank; of files to or from which bytes were moved
+  aggregators  of each rank that makes requests for others: the rounds of two-phase, and the requests in them
+  delegates    what the library does for them in a rank; and once, not twice, threads of ranks that are delegates
+
+An arrow leads from an MPI-IO call to each of its requests on these tracks.
+
+Guarantees. Each row is one slice of a rank's or delegate's track, with the row's begin and duration, to the ns. One
+that its process did not finish has no end. Memory does not depend on the number of rows, but on that of files, ranks
+and threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mpiio_ext.common.files import replacing
+from mpiio_ext.pioneer.sanitize.survey import Survey, Surveyor
+from mpiio_ext.pioneer.traces import open_trace
+
+if TYPE_CHECKING:
+    from mpiio_ext.pioneer.table import TraceInfo
+
+_COLUMNS = ("timestamp", "duration", "rank", "thread", "depth", "layer", "operation", "file", "offset", "size",
+            "result", "extra")  # fmt: skip
+_REQUESTS = frozenset({"posix", "stdio"})
+_TRANSFERS = "read|write|put|gets|printf|sendfile|copy_file"
+_ROUNDS = frozenset({"write_round", "read_round"})
+_OF_DELEGATES = frozenset({"flush_barrier", "remap", "direct_write", "direct_read"})
+_ENDLESS = 1 << 62
+#: Groups behind those of the ranks, in this order.
+_AGGREGATORS, _DELEGATES, _FILES = 1 << 24, (1 << 24) + 1, (1 << 24) + 2
+_GZIP_LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What was written.
+
+    Attributes
+    ----------
+    events : rows of the trace, each a slice of its rank.
+    ranks, files : of which there are tracks.
+    info : of the trace, with what could not be read.
+    notes : what people have to know of clocks and names, a line each.
+    """
+
+    events: int
+    ranks: int
+    files: int
+    info: TraceInfo
+    notes: tuple[str, ...]
+
+    def text(self) -> str:
+        """Return what it has, for people."""
+        return (f"{self.events:,} calls of {self.ranks:,} rank{'' if self.ranks == 1 else 's'}, requests to "
+                f"{self.files:,} file{'' if self.files == 1 else 's'}; https://ui.perfetto.dev opens it")  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that is going on; `text`: of a part of two-phase, for the track of an aggregator that may not have it."""
+
+    start: int
+    end: int
+    layer: str = ""
+    flow: str = ""
+    text: str = ""
+    told: bool = False
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A track, and the calls that are going on at it, each inside of the one before."""
+
+    place: str
+    calls: list[_Call] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Lanes:
+    """Tracks of one title; as many as there are calls that overlap."""
+
+    group: int
+    title: str
+    order: int
+    lanes: list[_Lane] = field(default_factory=list)
+
+
+class _Writer:
+    """Writes events; makes groups and tracks as they come up."""
+
+    def __init__(self, stream: TextIO, begin: int, moved: Collection[str]) -> None:
+        self._stream, self._begin, self._between = stream, begin, ""
+        self.files = {name: number for number, name in enumerate(sorted(moved))}
+        self._groups, self._tracks, self._flows = set[int](), 0, 0
+        self._threads = dict[tuple[int, int], _Lanes]()
+        self._copies = dict[tuple[int, int], _Lanes]()
+        self._names = dict[str | None, str]()
+        self.ranks, self.events = set[int](), 0
+
+    # ---- groups and tracks
+
+    def _meta(self, kind: str, group: int, track: int, **values: object) -> None:
+        self._event(f'"ph":"M","name":"{kind}","pid":{group},"tid":{track},"args":{json.dumps(values)}')
+
+    def _event(self, text: str) -> None:
+        self._stream.write(f"{self._between}{{{text}}}")
+        self._between = ",\n"
+
+    def _group(self, group: int, title: str) -> None:
+        if group not in self._groups:
+            self._groups.add(group)
+            self._meta("process_name", group, group, name=title)
+            self._meta("process_sort_index", group, group, sort_index=group)
+
+    def _lane(self, lanes: _Lanes, start: int, end: int) -> _Lane:
+        """Return the track on which this nests, and only there; calls that are over are taken from it."""
+        for lane in lanes.lanes:
+            calls = lane.calls
+            while calls and calls[-1].end <= start:
+                calls.pop()
+            if not calls or calls[-1].end >= end:
+                return lane
+        self._tracks += 1
+        title = lanes.title if not lanes.lanes else f"{lanes.title}, at the same time ({len(lanes.lanes) + 1})"
+        track = _FILES * 2 + self._tracks  # no number of a group
+        self._meta("thread_name", lanes.group, track, name=title)
+        self._meta("thread_sort_index", lanes.group, track, sort_index=lanes.order)
+        lanes.lanes.append(_Lane(f'"pid":{lanes.group},"tid":{track}'))
+        return lanes.lanes[-1]
+
+    def _thread_of(self, rank: int, thread: int, operation: str, depth: int) -> _Lanes:
+        """Return the tracks of a thread; one of the library's own that opens files is a delegate."""
+        found = self._threads.get((rank, thread))
+        if found is None:
+            self._group(rank + 1, f"rank {rank}")
+            group, title = rank + 1, "calls" if thread == 0 else f"thread {thread}"
+            if depth > 0 and thread > 0:
+                title = f"thread {thread} of the library"
+                if operation.startswith("open"):
+                    self._group(_DELEGATES, "delegates")
+                    group, title = _DELEGATES, f"delegate: thread {thread} of rank {rank}"
+            found = self._threads[rank, thread] = _Lanes(group, title, (rank << 16) + thread)
+        return found
+
+    def _beside(self, group: int, name: str, rank: int, title: str) -> _Lanes:
+        found = self._copies.get((group, rank))
+        if found is None:
+            self._group(group, name)
+            found = self._copies[group, rank] = _Lanes(group, title, rank)
+        return found
+
+    # ---- slices
+
+    def _text(self, name: str | None) -> str:
+        if name not in self._names:
+            self._names[name] = json.dumps(name)
+        return self._names[name]
+
+    def row(
+        self, start: int, duration: int | None, rank: int, thread: int | None, depth: int | None, layer: str,
+        operation: str, file: str | None, offset: int | None, size: int | None, result: int | None, extra: str | None,
+    ) -> None:  # fmt: skip
+        """Write one row of a trace."""
+        unfinished = duration is None and extra is not None and '"unfinished"' in extra
+        end = _ENDLESS if unfinished else start + (duration or 0)
+        text = self._slice(start, duration, unfinished, layer, operation,
+                           (("file", file and self._text(file)), ("offset", offset), ("size", size), ("result", result),
+                            ("details", extra)))  # fmt: skip
+        self.events += 1
+        self.ranks.add(rank)
+        lane = self._lane(self._thread_of(rank, thread or 0, operation, depth or 0), start, end)
+        call, flow = _Call(start, end, layer), ""
+        if layer == "mpiio":
+            self._flows += 1
+            call.flow = f',"bind_id":"0x{self._flows:x}","flow_in":true'
+            flow = f',"bind_id":"0x{self._flows:x}","flow_out":true'
+        elif layer == "extension" and (operation in _ROUNDS or (extra is not None and '"two_phase"' in extra)):
+            call.text = text
+        self._event(f"{lane.place}{flow},{text}")
+        if layer in _REQUESTS and file in self.files:
+            self._request(start, end, rank, file, text, lane.calls)
+        elif operation in _OF_DELEGATES:
+            beside = self._beside(_DELEGATES, "delegates", rank, f"rank {rank}, for its delegates")
+            self._copy(beside, start, end, text, _flow(lane.calls))
+        lane.calls.append(call)
+
+    def _slice(
+        self, start: int, duration: int | None, unfinished: bool, layer: str, operation: str,
+        values: Iterable[tuple[str, object]],
+    ) -> str:  # fmt: skip
+        arguments = ",".join(f'"{name}":{value}' for name, value in values if value is not None)
+        span = '"ph":"B"' if unfinished else f'"ph":"X","dur":{_us(duration or 0)}'
+        return (f'{span},"ts":{_us(start - self._begin)},"cat":"{layer}","name":{self._text(operation)},'
+                f'"args":{{{arguments}}}')  # fmt: skip
+
+    def _copy(self, lanes: _Lanes, start: int, end: int, text: str, flow: str) -> None:
+        lane = self._lane(lanes, start, end)
+        lane.calls.append(_Call(start, end))
+        self._event(f"{lane.place}{flow},{text}")
+
+    def _request(self, start: int, end: int, rank: int, file: str, text: str, around: Sequence[_Call]) -> None:
+        """Write a request once more: to its file, and to the rank that makes it in an exchange."""
+        flow = _flow(around)
+        group = _FILES + self.files[file]
+        of_file = self._copies.get((group, rank))  # most requests, and so without the texts
+        if of_file is None:
+            of_file = self._beside(group, f"file {Path(file).name} ({file})", rank, f"rank {rank}")
+        self._copy(of_file, start, end, text, flow)
+        exchange = [call for call in around if call.text]
+        if exchange:
+            beside = self._beside(_AGGREGATORS, "aggregators", rank, f"rank {rank}")
+            for call in exchange:
+                if not call.told:
+                    self._copy(beside, call.start, call.end, call.text, "")
+                call.told = True
+            self._copy(beside, start, end, text, flow)
+
+
+def _flow(around: Sequence[_Call]) -> str:
+    """Return the arrow that comes from the innermost MPI-IO call."""
+    return next((call.flow for call in reversed(around) if call.layer == "mpiio"), "")
+
+
+def _us(ns: int) -> str:
+    """Return microseconds. Readers multiply them by 1000 and cut off: without the fifth of a ns some would lose one."""
+    return f"{ns // 1000}.{ns % 1000:03d}2"
+
+
+# ---- the whole -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _First:
+    """What the first pass finds."""
+
+    info: TraceInfo
+    survey: Survey
+    rows: int
+    begin: int
+    moved: frozenset[str]  # files to or from which bytes went
+
+
+def _first(sources: Sequence[Path], name: str | None) -> _First:
+    info, batches = open_trace(sources, name)
+    surveyor, begins, moved, rows = Surveyor(), list[int](), set[str](), 0
+    for batch in batches:
+        if "mask" not in batch.schema.names:
+            surveyor.add(batch)
+        rows += batch.num_rows
+        if batch.num_rows:
+            begins.append(pc.min(batch["timestamp"]).as_py())
+            begins[:] = [min(begins)]
+            moved.update(_moved(batch))
+    survey = surveyor.survey(info)
+    ahead = max((abs(clock.offset_ns) for clock in survey.clocks.values()), default=0)
+    begin = min(begins, default=0) - ahead  # corrected times do not lie before it
+    return _First(info, survey, rows, begin, frozenset(moved))
+
+
+def _moved(batch: pa.RecordBatch) -> Iterator[str]:
+    requests = pc.is_in(batch["layer"].cast(pa.string()), pa.array(sorted(_REQUESTS)))
+    transfers = pc.match_substring_regex(batch["operation"].cast(pa.string()), _TRANSFERS)
+    moves = pc.and_kleene(pc.and_(requests, transfers), pc.greater(batch["size"], 0))
+    names = pc.unique(batch["file"].filter(pc.fill_null(moves, False)))
+    return (name for name in names.to_pylist() if name is not None)
+
+
+def _values(batch: pa.RecordBatch) -> Iterator[tuple[object, ...]]:
+    return zip(*(batch[name].to_pylist() for name in _COLUMNS), strict=True)
+
+
+@contextlib.contextmanager
+def _stream(path: Path, *, packed: bool) -> Iterator[TextIO]:
+    with contextlib.ExitStack() as stack:
+        if packed:
+            yield stack.enter_context(gzip.open(path, "wt", compresslevel=_GZIP_LEVEL, encoding="utf-8"))
+        else:
+            yield stack.enter_context(path.open("w", encoding="utf-8", buffering=1 << 20))
+
+
+def write_timeline(
+    sources: Sequence[Path], target: Path, name: str | None = None, *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Written:  # fmt: skip
+    """Write the time line of a trace; see the head of this module.
+
+    Parameters
+    ----------
+    sources : files or folders of one run, or one table in Parquet.
+    target : what is written; packed by gzip where the name ends with ``.gz``.
+    name : format of the trace; None: it is found out.
+    progress : is told how many rows have been written, of how many.
+
+    Raises
+    ------
+    OSError, ValueError
+        The trace cannot be read, or the file not be written.
+    """
+    first = _first(sources, name)
+    info, batches = open_trace(sources, name)
+    if first.survey.corrects:
+        batches = first.survey.apply(batches)
+    with replacing(target) as part, _stream(part, packed=target.suffix == ".gz") as stream:
+        about = {"producer": "mpiio_ext", "format": info.format, "begin_ns": first.begin, "clock": info.clock}
+        stream.write(f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about)},"traceEvents":[\n')
+        writer = _Writer(stream, first.begin, first.moved)
+        for batch in batches:
+            for values in _values(batch):
+                writer.row(*values)  # type: ignore[arg-type]
+            if progress is not None:
+                progress(writer.events, first.rows)
+        stream.write("]}\n")
+    return Written(events=writer.events, ranks=len(writer.ranks), files=len(writer.files), info=info,
+                   notes=tuple(first.survey.report()))  # fmt: skip
