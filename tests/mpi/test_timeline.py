@@ -93,7 +93,7 @@ def test_run_makes_one(extension: str, tmp_path: pathlib.Path, outside: bool) ->
     (said,) = re.findall(r"wrote .*run\.pftrace: ([\d,]+) calls of 4 ranks", done.stderr)
     found = timelines.read(tmp_path / "run.pftrace")
     assert int(said.replace(",", "")) == len(found.of_trace())
-    assert sum(event["name"] == "MPI_File_write_at_all" for event in found.of_trace()) == 4
+    assert sum(event["name"].removesuffix("_c") == "MPI_File_write_at_all" for event in found.of_trace()) == 4
     assert {event["pid"] for event in found.of_group("rank ")} == {1, 2, 3, 4}
     assert {path.name.partition(".")[0] for path in tmp_path.iterdir()} == {"run", "data"}
 
@@ -112,5 +112,5 @@ def test_a_killed_rank(extension: str, tmp_path: pathlib.Path) -> None:
     of_killed = [event for event in open_ends if found.groups[event["pid"]] == "rank 1"]
     assert [event["name"] for event in of_killed] == ["open"], done.describe()
     assert of_killed[0]["args"]["details"]["unfinished"] == 1
-    writes = [event for event in found.of_trace() if event["name"] == "MPI_File_write_at"]
+    writes = [event for event in found.of_trace() if event["name"].removesuffix("_c") == "MPI_File_write_at"]
     assert len(writes) == 4 and all(event["ph"] == "X" for event in writes)
