@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mpiio_ext.cli.witness import watch
 from mpiio_ext.cli.words import complete_command, complete_hint
 from mpiio_ext.common.commands import HELP
 from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family, let_rank_0_speak, plan
@@ -87,6 +86,11 @@ def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: tuple[str,
         if files:
             settings["MPIOX_STATS_FILE"] = str(Path(files[-1]).absolute())
     return settings
+
+
+def _wants_statistics(environment: Mapping[str, str]) -> bool:
+    level = environment.get("MPIOX_STATS", "").lower()
+    return bool(level or environment.get("MPIOX_STATS_FILE")) and level not in ("0", "false", "no", "off", "disable")
 
 
 def plan_launch(command: tuple[str, ...], library: str, settings: dict[str, str]) -> Launch:
@@ -185,7 +189,9 @@ def run(
         raise SystemExit(error.exit_code) from error
     _warn_of_variables()
     library = str(mpiio_ext.get_library())
-    if not dry_run:
+    if not dry_run and _wants_statistics({**os.environ, **settings}):
+        from mpiio_ext.cli.witness import watch  # not for each rank of a run without them
+
         settings |= watch(command, settings)
     report = report or os.environ.get("MPIOX_REPORT") or None
     if any(name is not None for name in (darshan, timeline, report)):

@@ -10,8 +10,8 @@ waits for the end of the process that has left it, which the program takes over 
 
 Guarantees. The program has the process ID, the parent, the signals and the exit status that it would have without.
 Nothing is written to a file system. The line is true: bytes come from the processes of this node alone, so that the
-line says where a job has other nodes, and nothing is said where the launcher may start all ranks elsewhere. Without
-statistics, or where Linux is too old (pidfd_open), there is no witness.
+line says where a job has other nodes, and nothing is said where the launcher may start all ranks elsewhere. Where Linux
+is too old (pidfd_open) there is no witness. Nothing of this is done, or imported, in a run without statistics.
 """
 
 from __future__ import annotations
@@ -46,13 +46,6 @@ _ALLOCATIONS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE", "HYDRA_
 _WORDS = 100
 
 
-def _wanted(environment: Mapping[str, str]) -> bool:
-    level = environment.get("MPIOX_STATS", "").lower()
-    if level in ("0", "false", "no", "off", "disable"):
-        return False
-    return bool(level or environment.get("MPIOX_STATS_FILE"))
-
-
 def _place(command: Sequence[str], environment: Mapping[str, str]) -> str | None:
     """Return of which processes the witness will know, as words of the line; None: too little to say anything."""
     if not any(name in environment for name in RANK_VARIABLES):
@@ -75,9 +68,9 @@ def _name(environment: Mapping[str, str]) -> str:
 
 
 def watch(command: Sequence[str], settings: Mapping[str, str]) -> dict[str, str]:
-    """Leave a witness behind, if one is needed; return the variable by which the library finds it."""
+    """Leave a witness behind, unless there is one; return the variable by which the library finds it."""
     environment = {**os.environ, **settings}
-    if not _wanted(environment) or VARIABLE in environment or not hasattr(os, "pidfd_open"):
+    if VARIABLE in environment or not hasattr(os, "pidfd_open"):
         return {}
     place = _place(command, environment)
     if place is None:

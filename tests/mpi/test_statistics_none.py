@@ -85,6 +85,13 @@ def test_nobody_who_did_not_ask_is_told() -> None:
     assert len(lines(done([*RUN, "--", *NOTHING], MPIOX_STATS_FILE=os.devnull))) == 1
 
 
+def test_nothing_is_loaded_for_those_who_did_not_ask() -> None:
+    """Each of thousands of ranks would load it."""
+    for option, loaded in (([], False), (["--stats"], True)):
+        command = [sys.executable, "-X", "importtime", *RUN[1:], *option, "--", "true"]
+        assert ("mpiio_ext.cli.witness" in done(command).stderr) == loaded
+
+
 def test_once_where_both_ask() -> None:
     inner = commands(NOTHING)["inside"]
     assert len(lines(done([*RUN, "--stats", "--", *inner]))) == 1
