@@ -149,7 +149,7 @@ class Calls:
 
     Attributes
     ----------
-    syncs, stats : calls of fsync and fdatasync, and of stat, of all ranks.
+    syncs, stats, flushes : calls of fsync and fdatasync, of stat, and of fflush, of all ranks.
     mpi : mapping of bool to float
         Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
     opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view.
@@ -157,6 +157,7 @@ class Calls:
 
     syncs: int = 0
     stats: int = 0
+    flushes: int = 0
     mpi: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     opening: float = 0.0
 

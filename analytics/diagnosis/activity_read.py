@@ -93,6 +93,9 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
     found.alone = np.zeros((2, found.processes))
     for part in log.counters("STDIO") if "STDIO" in log.modules else ():
         _add_alone(found, part, 0)
+        for file, flushes in zip(part["file"].tolist(), part["counters"][:, 5].tolist(), strict=True):
+            if flushes > 0:
+                found.calls.setdefault(_signed(file), Calls()).flushes += int(flushes)
     for part in log.counters("POSIX") if "POSIX" in log.modules else ():
         _add_metadata(found, part)
         _add_alone(found, part, 10)

@@ -76,8 +76,10 @@ def larger_requests(mpiio: bool) -> Advice:
     )
 
 
-def larger_pieces() -> Advice:
+def larger_pieces(*, flushed: bool) -> Advice:
     """Tiny pieces through the C library."""
+    if flushed:
+        return Advice("Do not flush after each piece (fflush, setvbuf with _IONBF or _IOLBF), but when a step is done.")
     return Advice(
         "Put many values together in memory (an array, a line buffer) and hand them over in one fwrite or fread; or"
         " write binary data instead of text.",

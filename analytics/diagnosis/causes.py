@@ -103,19 +103,24 @@ def _tiny_calls(case: Case) -> Finding | None:
         return None
     count, verb = float(calls[chosen].sum()), "written" if case.write else "read"
     mean = case.total("{bytes}", chosen) / count
+    flushes = float(sum(each.flushes for each, it in zip(case.calls, chosen, strict=True) if it)) if case.write else 0.0
+    flushed = flushes >= limits.flushed * count
+    why = ", and flushed again and again: each flush is a request"
+    why = why if flushed else ": the calls take the time, not the storage"
     return case.finding(
         "small_requests",
-        f"Tiny pieces are {verb} through the C library, {amount_text(case.value(mean))} a call: the calls take the"
-        " time, not the storage.",
+        f"Tiny pieces are {verb} through the C library, {amount_text(case.value(mean))} a call"
+        f"{why}.",
         time,
         "high",
         "number, bytes and time of these calls are in the log",
         [
             *case.evidence("mean piece", mean, "B"),
             *case.evidence("calls (fwrite, fprintf, fputc, fread …)", count, "count"),
+            *(case.evidence("flushes (fflush)", flushes, "count") if flushed else []),
             *case.evidence("time of a process in them", time, "s"),
         ],
-        [say.larger_pieces()],
+        [say.larger_pieces(flushed=flushed)],
         chosen,
         at_most=True,
         costs=True,

@@ -42,6 +42,8 @@ class Limits:
     tiny_call_bytes, many_calls, busy_calls
         Bytes of a call of the C library up to which it is tiny; such calls of a rank, and the share of the critical
         time that it spends in them, from which on they are a cause.
+    flushed : float
+        Flushes for each such call from which on it is told that pieces are flushed.
     root : float
         Rank 0's share of the bytes.
     one_rank : float
@@ -112,6 +114,7 @@ class Limits:
     tiny_call_bytes: int = 512
     many_calls: float = 10_000.0
     busy_calls: float = 0.1
+    flushed: float = 0.3
     root: float = 0.5
     one_rank: float = 0.9
     one_rank_bytes: int = 1 << 20

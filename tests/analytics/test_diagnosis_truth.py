@@ -319,6 +319,10 @@ def test_tiny_pieces_through_the_c_library(piece: int, calls: int, busy: float, 
     assert (("small_requests", "high") in causes(found)) == cause
     if cause:
         assert f"through the C library, {piece} B a call: the calls take the time" in found.conclusion
+        seen = Activity("", 4, 12.0, calls={row["file_id"]: Calls(flushes=calls // 2)})
+        flushed = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row], activity=seen)
+        assert f"{piece} B a call, and flushed again and again: each flush is a request." in flushed.conclusion
+        assert "Do not flush" in flushed.text() and "Do not flush" not in found.text()
 
 
 @pytest.mark.parametrize(("changed", "cause"), [

@@ -45,6 +45,8 @@ def arguments(tmp_path: pathlib.Path) -> argparse.Namespace:
         ("little_io", "plain"),
         ("atomic_writes", "slow-dxt"),  # storage that sleeps: in memory the machine's turns are as long as the waits
         ("ranks_in_turn", "dxt"),
+        ("root_metadata", "plain"),
+        ("stdio_bytes", "plain"),
         ("metadata_storm:0.75+one_writer:0.25", "plain"),
     ],
 )
