@@ -182,8 +182,10 @@ class Recording:
         """Return the variables by which the tracer and the library know where to record, and how much."""
         logs = [result for result in self.results if isinstance(result, DarshanLog)]
         common = {"MPIOX_TRACE_DIR": str(self.folder)}
-        if not any(log.dxt for log in logs) and not any(isinstance(result, Timeline) for result in self.results):
-            common |= {"MPIOX_TRACE_MODE": "recording", **(_WITHOUT_BOUND if logs else {})}
+        traced = any(log.dxt for log in logs) or any(isinstance(result, Timeline) for result in self.results)
+        common["MPIOX_TRACE_MODE"] = "trace" if traced else "recording"
+        if logs and not traced:
+            common |= _WITHOUT_BOUND
         if not self._for_a_page:
             return common
         skip = os.environ.get("MPIOX_TRACE_SKIP", "")

@@ -205,13 +205,14 @@ def _modules(run: _Run, layouts: Sequence[Layout], everyone: int) -> tuple[dict[
         names |= found
         total += len(regions[layout.module]) // record_type(layout).itemsize
         trace = f"DXT_{_HEATS[layout.module]}"
-        regions[trace] = b""
+        accesses = []
         for rank, one in sorted(run.ranks.items()):
             if layout.module in one.segments and not run.unkept:
-                regions[trace] += one.segments[layout.module].packed(ranks[rank].names, rank, one.host)
+                accesses.append(one.segments[layout.module].packed(ranks[rank].names, rank, one.host))
             if heat := one.heats[layout.module].packed(_HEATS[layout.module], rank, length_s):
                 heats.append(heat)
                 names[record_id(f"heatmap:{_HEATS[layout.module]}")] = f"heatmap:{_HEATS[layout.module]}"
+        regions[trace] = b"".join(accesses)
     regions["HEATMAP"] = b"".join(heats)
     return regions, names, total
 
@@ -253,6 +254,8 @@ def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "")
         else:
             _read(head, start_ns, run, layouts, dxt=dxt)
     processes = max(1, *(head.ranks for head in heads))
+    if refused := recordings.refused(traces):
+        run.lacks.append(f"{refused} processes have no recording: those of their nodes had no more room")
     if lost := processes - len(run.ranks):
         run.lacks.append(f"{lost} of {processes} ranks have no trace")
     regions, names, total = _modules(run, layouts, processes if heads[0].rank >= 0 else 0)

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from mpiio_ext.pioneer.readers.own import Head
 
 SUFFIX = ".mpioxrec"
+_ACCOUNT = ".mpioxnode"
 #: Name of the file that stands for all that had no room for records of their own.
 OTHERS = "<other files>"
 #: Modules and classes of time, by number.
@@ -230,6 +231,15 @@ def read(path: Path) -> Recording:
     _fill(found, data, min(max(used, _HEADER_BYTES), len(data)))
     if header["changing"] and not found.problem:
         found.problem = "its process was killed while it changed the resolution of its time line"
+    return found
+
+
+def refused(folder: Path) -> int:
+    """Return how many processes have no recording, since those of their node have what they may have."""
+    found = 0
+    for path in folder.glob(f"*{_ACCOUNT}"):
+        with suppress(OSError):
+            found += int.from_bytes(path.read_bytes()[8:16], "little")
     return found
 
 

@@ -227,7 +227,8 @@ static inline void follows(mpiox_recording_record *r, int way, int64_t offset, i
     r->aligned[power_of(offset)]++;
 }
 
-static inline void count_access(mpiox_recording_record *r, int way, int64_t offset, int64_t size, int64_t took)
+static inline void count_access(mpiox_recording_record *r, int module, int way, int64_t offset, int64_t size,
+                                int64_t took)
 {
     const int64_t kind = way == 0 ? MPIOX_KIND_READ : MPIOX_KIND_WRITE;
 
@@ -236,7 +237,7 @@ static inline void count_access(mpiox_recording_record *r, int way, int64_t offs
     r->last_kind = kind;
     if (offset + size - 1 > r->max_byte[way])
         r->max_byte[way] = offset + size - 1;
-    if (r->module != MPIOX_RECORDING_STDIO) {
+    if (module != MPIOX_RECORDING_STDIO) {
         r->buckets[way][bucket_of(size)]++;
         if (took > r->longest[way]) {
             r->longest[way] = took;
@@ -244,7 +245,7 @@ static inline void count_access(mpiox_recording_record *r, int way, int64_t offs
         }
         follow(r, SIZES, size);
     }
-    if (r->module == MPIOX_RECORDING_POSIX)
+    if (module == MPIOX_RECORDING_POSIX)
         follows(r, way, offset, size);
 }
 
@@ -293,7 +294,7 @@ __attribute__((noinline)) static int rare(const mpiox_tracefile_record *call, mp
     return m->counter;
 }
 
-static int64_t bytes_of(const mpiox_tracefile_record *call, int module)
+static inline int64_t bytes_of(const mpiox_tracefile_record *call, int module)
 {
     if (module == MPIOX_RECORDING_POSIX)
         return call->result;
@@ -305,29 +306,50 @@ static int64_t bytes_of(const mpiox_tracefile_record *call, int module)
 
 /* ---- one call ---------------------------------------------------------------------------------------------------- */
 
-static void count_moving(const mpiox_tracefile_record *call, mpiox_recording_record *r,
-                         const mpiox_recording_meaning *m)
+__attribute__((noinline)) static void keep(const mpiox_tracefile_record *call, const mpiox_recording_record *r, int way,
+                                           int64_t offset, int64_t size)
+{
+    mpiox_recording_keep(&(mpiox_recording_segment){.offset = offset,
+                                                    .length = size,
+                                                    .start = call->start,
+                                                    .duration = call->duration,
+                                                    .name = r->name,
+                                                    .module = r->module,
+                                                    .writes = (uint32_t)way});
+}
+
+/* `module`: that of the record, once for each so that the compiler makes code of its own for it. */
+static inline __attribute__((always_inline)) void count_moving(const mpiox_tracefile_record *call,
+                                                               mpiox_recording_record *r,
+                                                               const mpiox_recording_meaning *m, int module)
 {
     const int way = m->kind == MPIOX_KIND_WRITE;
-    const int64_t start = call->start, end = start + call->duration, size = bytes_of(call, m->module);
+    const int64_t start = call->start, end = start + call->duration, size = bytes_of(call, module);
     int64_t offset = call->offset > 0 ? call->offset : 0;
 
-    if (m->module == MPIOX_RECORDING_MPIIO &&
+    if (module == MPIOX_RECORDING_MPIIO &&
         (call->offset == MPIOX_TRACEFILE_NONE || r->counts[MPIOX_COUNT_MPIIO_VIEWS] > 0))
         offset = -1; /* no place in the file */
     r->counts[m->counter]++;
     moment(r, 1 + way, start, end);
     busy(r, way, start, end);
-    count_access(r, way, offset, size, call->duration);
-    mpiox_recording_time_add(m->class, r->name, start, end, 2 * m->module + way, size);
-    if (m->module != MPIOX_RECORDING_STDIO)
-        mpiox_recording_keep(&(mpiox_recording_segment){.offset = offset,
-                                                        .length = size,
-                                                        .start = start,
-                                                        .duration = call->duration,
-                                                        .name = r->name,
-                                                        .module = m->module,
-                                                        .writes = (uint32_t)way});
+    count_access(r, module, way, offset, size, call->duration);
+    mpiox_recording_time_add(m->class, r->name, start, end, 2 * module + way, size);
+    if (module == MPIOX_RECORDING_STDIO)
+        return;
+    if (__builtin_expect(f->header->unkept > 0, 1))
+        f->header->unkept++;
+    else
+        keep(call, r, way, offset, size);
+}
+
+__attribute__((noinline)) static void count_moving_else(const mpiox_tracefile_record *call, mpiox_recording_record *r,
+                                                        const mpiox_recording_meaning *m)
+{
+    if (m->module == MPIOX_RECORDING_MPIIO)
+        count_moving(call, r, m, MPIOX_RECORDING_MPIIO);
+    else
+        count_moving(call, r, m, MPIOX_RECORDING_STDIO);
 }
 
 __attribute__((noinline)) static void count_other(const mpiox_tracefile_record *call, mpiox_recording_record *r,
@@ -400,7 +422,8 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
     if (m->kind != 0 && call->file > 0 && succeeded(call, m->module))
         r = record_of(m->module, call->file, m->makes);
     if (r != NULL && (m->kind == MPIOX_KIND_READ || m->kind == MPIOX_KIND_WRITE))
-        count_moving(call, r, m);
+        m->module == MPIOX_RECORDING_POSIX ? count_moving(call, r, m, MPIOX_RECORDING_POSIX)
+                                           : count_moving_else(call, r, m);
     else {
         if (r != NULL)
             count_other(call, r, *m);

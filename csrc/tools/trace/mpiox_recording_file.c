@@ -37,7 +37,7 @@ mpiox_recording_file mpiox_recording = {.generation = 1};
 static mpiox_recording_file *const r = &mpiox_recording;
 static mpiox_trace_place *const here = &mpiox_trace_here;
 static int64_t wanted_bytes, node_bytes;
-static _Atomic int64_t *account; /* bytes of all recordings of this node; NULL: there is no bound */
+static _Atomic int64_t *account; /* of this node, mapped: bytes of all recordings, processes without; NULL: no bound */
 
 _Static_assert(sizeof(mpiox_recording_header) <= MPIOX_RECORDING_HEADER_BYTES, "the items lie behind the header");
 
@@ -91,6 +91,17 @@ static bool charge(int64_t bytes)
         return true;
     atomic_fetch_sub_explicit(account, bytes, memory_order_relaxed);
     return false;
+}
+
+/* The first process of the node that has no room says so for all. */
+static void refuse(void)
+{
+    if (account == NULL)
+        mpiox_trace_place_stop("no space is left here: free space");
+    else if (atomic_fetch_add_explicit(account + 1, 1, memory_order_relaxed) == 0)
+        mpiox_trace_place_stop("no space is left here, or for the recordings of this node, of which further processes "
+                               "have none: free space");
+    here->stopped = true;
 }
 
 static void open_account(void)
@@ -168,7 +179,7 @@ bool mpiox_recording_ready(int64_t now)
     if (r->header == NULL) {
         mpiox_trace_remove(here->path);
         mpiox_trace_close(fd);
-        mpiox_trace_place_stop("no space is left here, or for the recordings of this node: free space");
+        refuse();
         return false;
     }
     mpiox_trace_close(fd);
