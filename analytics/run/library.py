@@ -23,6 +23,8 @@ _SUMMED = (
 )  # fmt: skip
 _WAYS = ("write", "read")
 _AGGREGATORS = re.compile(r"(\d+ of \d+) aggregators?\b")
+#: Times of a table, and those of the lines, which are sums over the ranks.
+_TIMES = {"exchange": "exchange", "storage": "io", "wait": "wait", "independent": "independent"}
 _TEXTS = ("write_partition", "read_partition", "write_reason", "read_reason", "delegation")
 
 
@@ -94,6 +96,7 @@ def table(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     out = []
     for row in files:
         requests = row["write_requests"] + row["read_requests"]
+        each = {f"{name}_s": row[f"{source}_s"] / max(row["ranks"], 1) for name, source in _TIMES.items()}
         out.append({
             "file": row["path"], "ranks": row["ranks"], "method": _method(row), "aggregators": _aggregators(row),
             "rounds": row["rounds"],
@@ -102,8 +105,7 @@ def table(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "requests": requests, "request_bytes": int(_bytes(row)),
             "mean_request_bytes": round(_bytes(row) / requests) if requests else None,
             "messages": row["messages"], "between_nodes_bytes": row["message_bytes"],
-            "exchange_s": row["exchange_s"], "storage_s": row["io_s"], "wait_s": row["wait_s"],
-            "independent_s": row["independent_s"],
+            **each,
             "why": "; ".join(dict.fromkeys(filter(None, (row["write_reason"], row["read_reason"], row["delegation"])))),
         })  # fmt: skip
     return out

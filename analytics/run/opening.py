@@ -23,6 +23,10 @@ _PAYS = re.compile(r"would pay here: about (\S+) to (\S+) times.*try (mpiox_dele
 #: Of a command line, in one that is shown.
 _MOST_COMMAND = 160
 _TRIVIAL = 0.02
+#: Shares of the time in I/O that are called all of it, and nearly all.
+_ALL, _NEARLY = 0.995, 0.95
+#: Causes that need at least medium confidence to be told first: caches often make them cost nothing.
+_WEAK = ("unaligned",)
 #: Words in front of a colon that say what an advice is about.
 _MOST_ABOUT = 3
 
@@ -79,6 +83,8 @@ def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> 
 
 def _opens(finding: Document, known: Mapping[str, float], at: str) -> str:
     opens, files = known.get("opens of a process", 0.0), known.get("files")
+    if finding["cause"] == "shared_opens" and files and files > 1:
+        return f"metadata calls (open, stat, seek, sync) of the same {files:,.0f} files by all ranks"
     if finding["cause"] == "shared_opens":
         return f"opens{at.replace(' to ', ' of ').replace(' from ', ' of ')}, {opens:,.0f} times by each rank"
     of = f" of {files:,.0f} file{'s' * (files > 1)}" if files else ""
@@ -119,6 +125,23 @@ def phrase(finding: Document, direction: str) -> str:
     return plain.get(cause) or f"{title[0].lower()}{title[1:].rstrip('.')}"
 
 
+def leading(told: Sequence[Document]) -> tuple[Document, str] | None:
+    """Return the finding that is told first, and its direction; None where none is worth a sentence."""
+    for one in told:
+        for finding in one["findings"]:
+            if finding["confidence"] != "low" or finding["cause"] not in _WEAK:
+                return finding, one["direction"]
+    return None
+
+
+def _spent(finding: Document, io_s: float) -> str:
+    """Return how much of the time in I/O a finding is about."""
+    spent_s, whole = min(finding["time"]["value"], io_s), seconds_text(io_s)
+    if spent_s >= _NEARLY * io_s:
+        return f"{'nearly ' if spent_s < _ALL * io_s else ''}all of these {whole}"
+    return f"{'up to ' if finding['at_most'] else ''}{seconds_text(spent_s)} of {whole}"
+
+
 def first_sentence(told: Sequence[Document], io_s: float, run_s: float, *, whole: bool = True) -> str:
     """Return the first sentence.
 
@@ -131,21 +154,17 @@ def first_sentence(told: Sequence[Document], io_s: float, run_s: float, *, whole
     who = "Your program" if whole else "As far as was recorded, your program"
     lead = f"{who} spent {share_text(io_s, run_s)} of its time in I/O"
     of = f"{seconds_text(io_s)} of {seconds_text(run_s)}"
-    one = next((each for each in told if each["findings"]), None)
     if io_s < _TRIVIAL * run_s:
         return f"{lead} ({of}): too little to be worth tuning."
-    if one is None:
+    if (first := leading(told)) is None:
         rates = [fact["value"] for each in told if not each["low_bandwidth"] for fact in each["facts"]
                  if fact["unit"] == "B/s"]  # fmt: skip
         why = f": {size_text(max(rates))}/s is not low" if rates else ""
         return f"{lead} ({of}); no cause of slow I/O stands out{why}."
-    finding = one["findings"][0]
-    spent_s, words = min(finding["time"]["value"], io_s), phrase(finding, one["direction"])
-    spent = f"{seconds_text(spent_s)} of {seconds_text(io_s)}"
-    if finding["confidence"] == "high" and whole:
-        up_to = f"{'up to ' if finding['at_most'] else ''}{spent}"
-        return f"{lead}; {f'all of these {seconds_text(io_s)}' if spent_s >= 0.995 * io_s else up_to} were {words}."
-    return f"{lead} ({of}). No cause is certain; possibly {spent} were {words}."
+    spent, words = _spent(first[0], io_s), phrase(*first)
+    if first[0]["confidence"] == "high" and whole:
+        return f"{lead}; {spent} were {words}."
+    return f"{lead} ({of}). No cause is certain; possibly {spent.removeprefix('up to ')} were {words}."
 
 
 def paying(statistics: Sequence[Document], program: str, processes: int) -> dict[str, str] | None:
@@ -154,11 +173,11 @@ def paying(statistics: Sequence[Document], program: str, processes: int) -> dict
         if found := _PAYS.search(row["delegation"]):
             least, most, hint = found.groups()
             return {
-                "text": f"Delegates would collect these accesses, about {least} to {most} times as fast by what the"
-                        " library measured",
+                "text": "Delegates that collect these accesses",
                 "command": concrete(f"mpirun -n RANKS mpiio-ext run -H {hint} -- PROGRAM", program, processes),
-                "see": "docs/howto/delegates.md", "gain": f"{least} to {most} times, if the file system moves 1 MiB"
-                                                          " in 10 to 1 ms",
+                "see": "docs/howto/delegates.md",
+                "gain": f"{least} to {most} times, by what the library measured, if the file system moves 1 MiB in 10"
+                        " to 1 ms",
             }  # fmt: skip
     return None
 
@@ -166,9 +185,9 @@ def paying(statistics: Sequence[Document], program: str, processes: int) -> dict
 def help_of(told: Sequence[Document], measured: Mapping[str, str] | None, program: str, processes: int
             ) -> dict[str, str] | None:
     """Return what would help first: text, command, page, gain; None where nothing was found."""
-    finding = next((each["findings"][0] for each in told if each["findings"]), None)
-    if finding is None:
+    if (first := leading(told)) is None:
         return None
+    finding = first[0]
     if measured is not None and finding["cause"] == "small_requests":
         return dict(measured)
     advice = next(iter(finding["advice"]), None)

@@ -144,7 +144,7 @@ def _has(told: socket.socket) -> bool:
 
 def _line(*, init: bool, place: str, command: Sequence[str]) -> str:
     words = shlex.join(command)
-    program = words if len(words) <= _WORDS else shlex.join(command[:1])
+    program = words if len(words) <= _WORDS and words.isprintable() else shlex.join(command[:1])
     if init:
         said = "no MPI_File_open reached the library: serial HDF5 or netCDF, or plain reads and writes?"
     else:

@@ -64,6 +64,11 @@ def test_a_program_that_opens_no_file(form: str) -> None:
     assert line.startswith(NO_OPEN + "serial HDF5 ")
 
 
+def test_the_line_is_one_whatever_the_words() -> None:
+    (line,) = lines(done(commands([sys.executable, "-c", "pass\n" * 3])["alone"]))
+    assert line.endswith(f" mpiio-ext doctor -- {sys.executable} tells")
+
+
 @pytest.mark.parametrize("form", ["outside", "inside"])
 def test_a_program_with_files_is_not_told_so(tmp_path: pathlib.Path, form: str) -> None:
     told = lines(done(commands([*FILES, str(tmp_path / "data"), "4096"], "--stats=line")[form]))

@@ -195,6 +195,21 @@ def test_little_io_is_said_to_be_little() -> None:
     assert opening.first_sentence(one, 0.1, 26.0).endswith("(100 ms of 26 s): too little to be worth tuning.")
 
 
+def test_what_is_hardly_likely_is_not_told_first() -> None:
+    weak, seen = told("unaligned", "Requests.", confidence="low"), told("slow_file", "Files.", confidence="low")
+    assert opening.first_sentence(weak, 10.0, 26.3).endswith("no cause of slow I/O stands out.")
+    assert opening.help_of(weak, None, "./app", 4) is None
+    weak[0]["findings"] += seen[0]["findings"]
+    assert "a slow server" in opening.first_sentence(weak, 10.0, 26.3)
+
+
+def test_how_much_of_the_time_it_was() -> None:
+    for time, words in ((9.99, "; all of these 10 s"), (9.6, "; nearly all of these 10 s"), (9.0, "; 9 s of 10 s")):
+        assert words in opening.first_sentence(told("turns", "Ranks take turns.", time=time), 10.0, 26.3)
+    shared = told("shared_opens", "Again.", opens_of_a_process=67.0, files=200.0)
+    assert "of the same 200 files by all ranks." in opening.first_sentence(shared, 10.0, 26.3)
+
+
 def test_a_gain_is_named_only_where_it_was_measured() -> None:
     small = told("small_requests", "Small (independent calls).", mean_request=64.0)
     small[0]["findings"][0]["advice"] = [{"text": "Many files: Do.", "command": "", "see": ""},
@@ -205,13 +220,15 @@ def test_a_gain_is_named_only_where_it_was_measured() -> None:
     says = "would pay here: about 2.8 to 11 times for these accesses, if …; try mpiox_delegates=2"
     measured = opening.help_of(small, opening.paying([{"delegation": says}], "./app", 4), "./app", 4)
     assert measured is not None and measured["gain"].startswith("2.8 to 11 times")
+    assert opening.help_sentence(measured).startswith("What would help: delegates that collect these accesses: `")
     assert measured["command"] == "mpirun -n 4 mpiio-ext run -H mpiox_delegates=2 -- ./app"
     assert opening.paying([{"delegation": "2 delegates"}], "./app", 4) is None
 
 
 def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:
     line = {"kind": "file", "path": "a", "ranks": 4, "write_requests": 3, "write_request_bytes": 300, "rounds": 1,
-            "collective_writes": 2, "write_partition": "even", "write_reason": "why: 2 of 4 aggregators for 1 server",
+            "collective_writes": 2, "exchange_s": 4.0, "write_partition": "even",
+            "write_reason": "why: 2 of 4 aggregators for 1 server",
             "hints": {"cb_nodes": {"value": "4", "source": "MPI_Info"},
                       "mpiox_stats": {"value": "true", "source": "MPIOX_REPORT_STATS"}}}  # fmt: skip
     every = [line, {**line, "ranks": 2}, {**line, "path": "b", "hints": {}}, {"kind": "run"}]
@@ -219,7 +236,7 @@ def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:
     files, there = library.read(tmp_path / STATISTICS)
     first, second = library.table(files)
     assert there and (first["file"], first["requests"], first["ranks"], first["mean_request_bytes"]) == ("a", 6, 4, 100)
-    assert first["aggregators"] == "2 of 4"
+    assert (first["aggregators"], first["exchange_s"]) == ("2 of 4", 2.0)  # the lines have sums over the ranks
     assert (second["requests"], second["method"], second["why"]) == (
         3, "two-phase, file domains even", "why: 2 of 4 aggregators for 1 server")  # fmt: skip
     assert library.hints(files) == [{"hint": "cb_nodes", "value": "4", "set_by": "MPI_Info", "files": 1,

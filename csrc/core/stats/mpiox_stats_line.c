@@ -100,8 +100,10 @@ int64_t mpiox_stats_line(const mpiox_stats *stats, const mpiox_stats_subject *ab
     if (mpiox_stats_in_io_s(stats) > 0.0)
         put_times(&out, stats, about);
     if (stats->native_calls > 0)
-        mpiox_text_put(&out, "; %" PRId64 " call%s of the MPI library not counted (%s)", stats->native_calls,
-                       stats->native_calls == 1 ? "" : "s", stats->reason);
+        mpiox_text_put(&out, "; %" PRId64 " call%s of the MPI library not counted", stats->native_calls,
+                       stats->native_calls == 1 ? "" : "s");
+    if (stats->native_calls > 0 && stats->collective_writes + stats->collective_reads == 0 && stats->reason[0] != '\0')
+        mpiox_text_put(&out, " (%s)", stats->reason); /* else it is that of a collective */
     mpiox_text_put(&out, "\n");
     return out.used;
 }

@@ -65,6 +65,10 @@ static void test_calls_of_the_mpi_library(void)
     CHECK(says(&stats, &about,
                "mpiio_ext: x: 4 ranks moved no data by this library; 1 call of the MPI library not counted "
                "(mpiox_enable=false)\n"));
+    stats.native_calls = 2;
+    stats.collective_writes = 1; /* the reason is its own */
+    CHECK(says(&stats, &about,
+               "mpiio_ext: x: 4 ranks moved no data by this library; 2 calls of the MPI library not counted\n"));
     stats.native_calls = 0;
     CHECK(says(&stats, &about, "mpiio_ext: x: 4 ranks moved no data\n"));
 }
