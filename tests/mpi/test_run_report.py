@@ -31,7 +31,11 @@ KNOWN = {
     "slow_target": ({"SLOW_STORAGE_MBPS": "4", "below": "slow"}, "a slow server"),
     "read_modify_write": (SLOW, "small writes to `data` carried out by read-modify-write"),
     "well_behaved": (SLOW, "no cause of slow I/O stands out"),
+    "uneven_collective": (SLOW, "no cause of slow I/O stands out"),  # one rank writes what another has
+    "mostly_compute": ({}, "too little to be worth tuning"),
 }
+#: Nothing is wrong with them.
+RIGHT = ("well_behaved", "uneven_collective", "mostly_compute")
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +92,8 @@ def test_the_first_sentence_names_the_cause(
     found = page(tmp_path, done)
     assert words in found.sentence, (found, found.findings.rows())
     assert f"wrote {tmp_path / 'io.html'}: {found.sentence}" in done.stderr
-    assert (found.advice == "") == (kind == "well_behaved")
-    if kind != "well_behaved":
-        assert "Gain: " in found.advice
+    assert (found.advice == "") == (kind in RIGHT)
+    assert kind in RIGHT or "Gain: " in found.advice
     assert found.figures["time-line-ranks"].table().num_rows > 0
 
 
