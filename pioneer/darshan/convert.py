@@ -79,6 +79,7 @@ class _Run:
     end_ns: int = 0
     ranks: dict[int, _Rank] = field(default_factory=dict)
     lacks: list[str] = field(default_factory=list)
+    crowded: dict[int, int] = field(default_factory=dict)
     kept: int = 0
     unkept: int = 0
 
@@ -159,8 +160,7 @@ def _read_recording(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt
     if head.running or recording.problem:
         run.lacks.append(f"rank {rank}: {recording.problem or 'its recording has no end: it was killed'}")
     if recording.others:
-        run.lacks.append(f"rank {rank}: {recording.others} files had no room of their own: they are together in "
-                         f"the records of {recordings.OTHERS}")  # fmt: skip
+        run.crowded[rank] = run.crowded.get(rank, 0) + recording.others
 
 
 def _mounts() -> list[tuple[str, str]]:
@@ -254,6 +254,9 @@ def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "")
         else:
             _read(head, start_ns, run, layouts, dxt=dxt)
     processes = max(1, *(head.ranks for head in heads))
+    if run.crowded:
+        run.lacks.append(f"{sum(run.crowded.values()):,} files had no room of their own, in {len(run.crowded)} of "
+                         f"{processes} ranks: they are together in the records of {recordings.OTHERS}")  # fmt: skip
     if refused := recordings.refused(traces):
         run.lacks.append(f"{refused} processes have no recording: those of their nodes had no more room")
     if lost := processes - len(run.ranks):

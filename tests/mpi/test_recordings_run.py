@@ -105,6 +105,15 @@ def test_a_full_disk(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert found.head.path.stat().st_size <= 300 << 10
 
 
+def test_few_addresses(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """A recording that may be larger than the process may map is a smaller one."""
+    prefix = "ulimit -v 900000; export MPIOX_RECORDING_BYTES=1600000000; "
+    done = recorded(program, tmp_path, "bytes", "2000", prefix=prefix)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    (found,) = everything(tmp_path, program)
+    assert written(found, tmp_path / "data") == (2000, 2000)
+
+
 def test_a_folder_that_cannot_be_written(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     variables = base_environment() | tracing(pathlib.Path("/proc/nothing")) | {"MPIOX_TRACE_MODE": "recording"}
     done = subprocess.run(

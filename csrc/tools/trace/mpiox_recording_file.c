@@ -162,6 +162,17 @@ static void fill_header(int64_t now)
     memcpy(header->magic, MPIOX_RECORDING_MAGIC, sizeof header->magic);
 }
 
+/* As much as the process may have of addresses. */
+static bool map(int fd)
+{
+    r->header = mpiox_trace_map(fd, 0, (int64_t)r->capacity);
+    while (r->header == NULL && r->capacity / 2 >= LEAST_BYTES) {
+        r->capacity = r->capacity / 2 & -(uint64_t)PAGE;
+        r->header = mpiox_trace_map(fd, 0, (int64_t)r->capacity);
+    }
+    return r->header != NULL;
+}
+
 bool mpiox_recording_ready(int64_t now)
 {
     if (r->header != NULL || here->stopped)
@@ -174,9 +185,7 @@ bool mpiox_recording_ready(int64_t now)
     r->capacity = (uint64_t)wanted_bytes;
     r->taken = 0;
     open_account();
-    if (grow(fd, FIRST_BYTES))
-        r->header = mpiox_trace_map(fd, 0, (int64_t)r->capacity);
-    if (r->header == NULL) {
+    if (!grow(fd, FIRST_BYTES) || !map(fd)) {
         mpiox_trace_remove(here->path);
         mpiox_trace_close(fd);
         refuse();
