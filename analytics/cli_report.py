@@ -124,7 +124,7 @@ def logs(
     jobs = by_job(_converted(files, anonymous), one_job=one_job)
     if output is not None and len(jobs) > 1:
         raise click.UsageError("-o makes a page of one job; of many, fill a store (init) and use `report`")
-    for number, one in enumerate(jobs):
+    for number, one in enumerate(jobs if system is not None else ()):
         disks = {log: _disks(system, one.of(log), file_system, anonymous) for log in one.paths}
         jobs[number] = dataclasses.replace(one, disks=disks)
     if as_json and len(files) > 1:  # one document, whatever could be read
@@ -181,20 +181,18 @@ def _disks(
 
 def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[str, pa.Table]]]:
     """Return the tables of each log; those that cannot be read are told on stderr, and an error if none can."""
-    from mpiio_ext.analytics.sources.darshan import convert
+    from mpiio_ext.analytics.report.logs import converted
 
-    found = []
     for path in files:
         if not path.is_file():
             raise AnalyticsError(f"{path}: there is no such log")
-        converted = convert([path.name], str(path.absolute().parent))
-        outcome = converted.outcomes[0]
+    found = []
+    for path, outcome, tables in converted(files):
         if outcome.status != "whole":
             reason = outcome.status if anonymous else f"{path}: {outcome.status}: {outcome.reason}"
             click.echo(f"mpiio-ext: {reason}", err=True)
-        if outcome.status == "skipped":
-            continue
-        found.append((path, dict(converted.tables)))
+        if outcome.status != "skipped":
+            found.append((path, tables))
     if not found:
         raise AnalyticsError("no log could be read")
     return found

@@ -24,6 +24,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,6 +69,15 @@ class Written:
     files: int
     info: TraceInfo
     notes: tuple[str, ...]
+
+    def lacks(self) -> list[str]:
+        """Return what could not be read, a line for all ranks of which the same is to be said."""
+        ranks = defaultdict[str, list[int]](list)
+        for source in self.info.sources:
+            for problem in source.loss.problems:
+                ranks[problem.why].append(source.rank)
+        others = {why: f" and {len(found) - 1:,} others" if len(found) > 1 else "" for why, found in ranks.items()}
+        return [f"rank {found[0]}{others[why]}: {why}" if found[0] >= 0 else why for why, found in ranks.items()]
 
     def text(self) -> str:
         """Return what it has, for people."""

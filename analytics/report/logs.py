@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpiio_ext.analytics.miner import IOMiner
+    from mpiio_ext.analytics.sources.base import Outcome
     from mpiio_ext.analytics.tools.health import DiskStates
 
 
@@ -106,6 +107,25 @@ def is_empty(tables: Mapping[str, pa.Table]) -> bool:
     return not tables["darshan_file"].num_rows and any(tables["darshan_job"]["partial"].to_pylist())
 
 
+def converted(files: Sequence[Path]) -> list[tuple[Path, Outcome, dict[str, pa.Table]]]:
+    """Return what became of each log, and its tables: empty ones of logs that are skipped; a log once.
+
+    Logs of one folder are read by one process.
+    """
+    from mpiio_ext.analytics.sources.darshan import convert
+
+    folders: dict[Path, dict[str, Path]] = {}
+    for path in files:
+        folders.setdefault(path.absolute().parent, {}).setdefault(path.name, path)
+    found = {}
+    for folder, names in folders.items():
+        read = convert(list(names), str(folder))
+        tables = {name: table.combine_chunks() for name, table in read.tables.items()}
+        for (name, path), outcome in zip(names.items(), read.outcomes, strict=True):
+            found[folder / name] = path, outcome, of_log(tables, outcome.log_id)
+    return [found[path] for path in dict.fromkeys(path.absolute() for path in files)]
+
+
 def by_job(logs: Sequence[tuple[Path, Mapping[str, pa.Table]]], *, one_job: bool = False) -> list[Logs]:
     """Return logs by their jobs, in the order of the first log of each.
 
@@ -132,7 +152,7 @@ def by_job(logs: Sequence[tuple[Path, Mapping[str, pa.Table]]], *, one_job: bool
         if names[path.name] > 1:
             own["darshan_job"] = _with(own["darshan_job"], log_file=str(path))
         into[number] = path, own
-    return [Logs({name: pa.concat_tables([own[name] for _, own in group.values()])
+    return [Logs({name: pa.concat_tables([own[name] for _, own in group.values()]).combine_chunks()
                   for name in next(iter(group.values()))[1]},
                  {number: path for number, (path, _) in group.items()}) for group in groups.values()]  # fmt: skip
 

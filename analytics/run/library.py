@@ -27,6 +27,8 @@ _AGGREGATORS = re.compile(r"(\d+ of \d+) aggregators?\b")
 _TIMES = {"exchange": "exchange", "storage": "io", "wait": "wait", "independent": "independent"}
 _TEXTS = ("write_partition", "read_partition", "write_reason", "read_reason", "delegation")
 
+_NOTHING = dict.fromkeys(_SUMMED, 0) | dict.fromkeys(_TEXTS, "") | {"ranks": 0, "slowest_rank": None, "slowest_s": 0.0}
+
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8", errors="replace") as stream:
@@ -44,13 +46,15 @@ def _bytes(row: Mapping[str, Any]) -> float:
 
 
 def _join(files: dict[str, dict[str, Any]], line: Mapping[str, Any]) -> None:
-    row = files.setdefault(str(line.get("path", "")), {"path": line.get("path", ""), "ranks": 0, "hints": {}}
-                           | dict.fromkeys(_SUMMED, 0) | dict.fromkeys(_TEXTS, ""))  # fmt: skip
+    path = str(line.get("path", ""))
+    row = files.setdefault(path, {"path": path, "hints": {}, **_NOTHING})
     for name in _SUMMED:
         row[name] += line.get(name) or 0
     for name in _TEXTS:
         row[name] = line.get(name) or row[name]
     row["ranks"] = max(row["ranks"], line.get("ranks") or 0)
+    if (line.get("slowest_s") or 0.0) > row["slowest_s"]:
+        row["slowest_rank"], row["slowest_s"] = line.get("slowest_rank"), line["slowest_s"]
     row["hints"] |= line.get("hints") or {}
     if len(files) > 2 * _MOST:
         for path in sorted(files, key=lambda path: -_bytes(files[path]))[_MOST:]:
@@ -105,7 +109,7 @@ def table(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "requests": requests, "request_bytes": int(_bytes(row)),
             "mean_request_bytes": round(_bytes(row) / requests) if requests else None,
             "messages": row["messages"], "between_nodes_bytes": row["message_bytes"],
-            **each,
+            **each, "slowest_rank": row["slowest_rank"], "slowest_s": row["slowest_s"],
             "why": "; ".join(dict.fromkeys(filter(None, (row["write_reason"], row["read_reason"], row["delegation"])))),
         })  # fmt: skip
     return out

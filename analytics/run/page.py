@@ -70,11 +70,12 @@ def _library(document: Document, most: int) -> Section:
     rows = [(row["file"], row["method"], row["aggregators"] or "–", _count(row["rounds"]),
              _count(row["requests"]), _amount(row["request_bytes"]),
              _amount(row["mean_request_bytes"]), _amount(row["between_nodes_bytes"]), _seconds(row["exchange_s"]),
-             _seconds(row["storage_s"]), _seconds(row["wait_s"]), _seconds(row["independent_s"]), row["why"] or "–")
+             _seconds(row["storage_s"]), _seconds(row["wait_s"]), _seconds(row["independent_s"]),
+             f"{row['slowest_rank']}: {_seconds(row['slowest_s'])}" if row["slowest_s"] else "–", row["why"] or "–")
             for row in document["library"][:most]]  # fmt: skip
     columns = ("file", "method", "aggregators", "rounds", "requests", "bytes", "mean request", "between nodes",
-               "exchange", "storage", "waiting", "by itself", "why")  # fmt: skip
-    grid = Grid(columns=columns, rows=rows, numbers=[False, False, *[True] * 10, False])
+               "exchange", "storage", "waiting", "by itself", "slowest rank", "why")  # fmt: skip
+    grid = Grid(columns=columns, rows=rows, numbers=[False, False, *[True] * 11, False])
     told = "Times are those of a rank, on average. What each number means: docs/reference/statistics.md."
     return Section(anchor="library", title="What the library did", grids=[grid] if rows else [],
                    sentences=[told if rows else "Nothing is known: the library has reported on no file."])  # fmt: skip

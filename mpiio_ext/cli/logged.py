@@ -140,11 +140,13 @@ class Timeline:
 
     def make(self, folder: Path, missing: str) -> list[str]:
         """Make it."""
+        from mpiio_ext.pioneer.readers import own
         from mpiio_ext.pioneer.timeline import write_timeline
 
+        if not own.recognizes(folder):
+            raise MpiioExtError("no call was recorded: the program has done no I/O, or is linked statically")
         written = write_timeline([folder], self.target)
-        told = (problem.why for source in written.info.sources for problem in source.loss.problems)
-        lacks = dict.fromkeys([*([missing] if missing else []), *told, *written.notes])
+        lacks = [*([missing] if missing else []), *written.lacks(), *written.notes]
         return [*(f"{self.target}: {line}" for line in lacks), f"wrote {self.target}: {written.text()}"]
 
 

@@ -112,5 +112,28 @@ def test_a_killed_rank(extension: str, tmp_path: pathlib.Path) -> None:
     of_killed = [event for event in open_ends if found.groups[event["pid"]] == "rank 1"]
     assert [event["name"] for event in of_killed] == ["open"], done.describe()
     assert of_killed[0]["args"]["details"]["unfinished"] == 1
+    assert re.search(r"run\.pftrace: rank 0 and 2 others: truncated: the process ended without a word", done.stderr)
     writes = [event for event in found.of_trace() if event["name"].removesuffix("_c") == "MPI_File_write_at"]
     assert len(writes) == 4 and all(event["ph"] == "X" for event in writes)
+
+
+@pytest.mark.parametrize(("program", "status"), [("true", 0), ("false", 1)])
+def test_a_program_without_calls_has_none(extension: str, tmp_path: pathlib.Path, program: str, status: int) -> None:
+    command = [*PYTHON_M, "run", "--timeline", str(tmp_path / "run.pftrace"), "--", program]
+    done = run_bounded(command, env=base_environment(), timeout_s=60, check=False)
+    assert done.returncode == status
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("mpiio-ext: no time line: no call was recorded: the program has done no I/O, or is ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_beside_a_page_and_a_log(extension: str, tmp_path: pathlib.Path) -> None:
+    """All are made of one recording, which has every call then."""
+    options = [f"--timeline={tmp_path / 'run.pftrace'}", f"--darshan={tmp_path / 'run.darshan'}",
+               f"--report={tmp_path / 'run.html'}"]  # fmt: skip
+    program = [sys.executable, str(PROGRAMS / "two_files.py"), str(tmp_path / "data"), "4096"]
+    command = [*PYTHON_M, "run", *options, "--", str(launcher()), "-n", "2", *program]
+    done = run_bounded(command, env=base_environment(), timeout_s=120)
+    assert done.stderr.count("mpiio-ext: wrote ") == 3, done.describe()
+    found = timelines.read(tmp_path / "run.pftrace")
+    assert sum(event["name"].startswith("MPI_File_read_at_all") for event in found.of_trace()) == 2

@@ -227,16 +227,17 @@ def test_a_gain_is_named_only_where_it_was_measured() -> None:
 
 def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:
     line = {"kind": "file", "path": "a", "ranks": 4, "write_requests": 3, "write_request_bytes": 300, "rounds": 1,
-            "collective_writes": 2, "exchange_s": 4.0, "write_partition": "even",
+            "collective_writes": 2, "exchange_s": 4.0, "slowest_rank": 3, "slowest_s": 2.5, "write_partition": "even",
             "write_reason": "why: 2 of 4 aggregators for 1 server",
             "hints": {"cb_nodes": {"value": "4", "source": "MPI_Info"},
                       "mpiox_stats": {"value": "true", "source": "MPIOX_REPORT_STATS"}}}  # fmt: skip
-    every = [line, {**line, "ranks": 2}, {**line, "path": "b", "hints": {}}, {"kind": "run"}]
+    again = {**line, "ranks": 2, "slowest_rank": 1, "slowest_s": 0.5}
+    every = [line, again, {**line, "path": "b", "hints": {}}, {"kind": "run"}]
     (tmp_path / STATISTICS).write_text("".join(f"{json.dumps(one)}\n" for one in every) + '{"kind": "fi')
     files, there = library.read(tmp_path / STATISTICS)
     first, second = library.table(files)
     assert there and (first["file"], first["requests"], first["ranks"], first["mean_request_bytes"]) == ("a", 6, 4, 100)
-    assert (first["aggregators"], first["exchange_s"]) == ("2 of 4", 2.0)  # the lines have sums over the ranks
+    assert (first["aggregators"], first["exchange_s"], first["slowest_rank"]) == ("2 of 4", 2.0, 3)  # 8 s of 4 ranks
     assert (second["requests"], second["method"], second["why"]) == (
         3, "two-phase, file domains even", "why: 2 of 4 aggregators for 1 server")  # fmt: skip
     assert library.hints(files) == [{"hint": "cb_nodes", "value": "4", "set_by": "MPI_Info", "files": 1,

@@ -433,12 +433,13 @@ static void count_files(int64_t files[2])
 static void report_alone(int rank)
 {
     const bool without_files = closed_files == 0 && rank == 0;
-    const mpiox_stats_level level = run_level();
+    const bool asked = reported_ranks > 0 || without_files; /* else this process does not read the hints' files */
+    const mpiox_stats_level level = asked ? run_level() : MPIOX_STATS_OFF;
     mpiox_stats_delegates delegates;
     mpiox_stats_subject subject = {.ranks = without_files ? 1 : reported_ranks, .files = reported_files};
     int64_t files[2];
 
-    if ((reported_ranks == 0 && !without_files) || level == MPIOX_STATS_OFF)
+    if (level == MPIOX_STATS_OFF)
         return;
     count_files(files);
     subject.repeats = without_files || (files[0] == 1 && files[1] == 0);
@@ -451,7 +452,6 @@ static void report_alone(int rank)
 
 void mpiox_mpi_run_finalize(void)
 {
-    const mpiox_stats_level level = run_level();
     mpiox_stats_delegates delegates;
     mpiox_stats_slowest slowest;
     mpiox_stats_subject subject = {.ranks = 1, .slowest = &slowest};
@@ -472,5 +472,8 @@ void mpiox_mpi_run_finalize(void)
         return;
     subject.files = files[0];
     subject.repeats = files[0] == 1 && files[1] == 0;
+
+    const mpiox_stats_level level = run_level(); /* on this rank alone: it reads the hints' files */
+
     print(&stats, &subject, level != MPIOX_STATS_OFF ? level : MPIOX_STATS_ON);
 }
