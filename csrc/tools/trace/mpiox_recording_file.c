@@ -43,9 +43,8 @@ _Static_assert(sizeof(mpiox_recording_header) <= MPIOX_RECORDING_HEADER_BYTES, "
 
 /* ---- how much ---------------------------------------------------------------------------------------------------- */
 
-static int64_t number_of(const char *variable, int64_t otherwise)
+static int64_t number_of(const char *text, int64_t otherwise)
 {
-    const char *text = getenv(variable);
     char *end = NULL;
     const long long value = text != NULL ? strtoll(text, &end, 10) : -1;
 
@@ -59,7 +58,7 @@ static int64_t local_ranks(void)
                                             "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE"};
 
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const int64_t found = number_of(variables[i], 0);
+        const int64_t found = number_of(getenv(variables[i]), 0);
 
         if (found > 0)
             return found;
@@ -74,9 +73,10 @@ static int64_t within(int64_t value, int64_t least, int64_t most)
 
 int64_t mpiox_recording_bound(void)
 {
-    node_bytes = number_of("MPIOX_RECORDING_NODE_BYTES", NODE_BYTES);
+    node_bytes = number_of(getenv("MPIOX_RECORDING_NODE_BYTES"), NODE_BYTES);
     const int64_t share = node_bytes / local_ranks();
-    const int64_t given = number_of("MPIOX_RECORDING_BYTES", within(share - share / NAMES, LEAST_BYTES, MOST_BYTES));
+    const int64_t given = number_of(getenv("MPIOX_RECORDING_BYTES"),
+                                    within(share - share / NAMES, LEAST_BYTES, MOST_BYTES));
 
     wanted_bytes = within(given, LEAST_BYTES, INT64_C(1) << 31) & -(int64_t)PAGE;
     return wanted_bytes / (NAMES - 1);
