@@ -43,7 +43,12 @@ def _integers(value: object) -> bool:
 
 
 def _number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of 400 digits
+        return False
 
 
 def _text(value: object) -> bool:
@@ -84,7 +89,7 @@ def row_of(item: object, table: Table) -> Row:
         fits, wanted = _KINDS[kind]
         if value is not None and not fits(value):
             raise ValueError(f"{name} is {json.dumps(value)[:40]}, and {wanted} is wanted")
-        row[name] = value
+        row[name] = float(value) if kind == "float64" and value is not None else value  # Arrow rounds no whole number
     others = {name: value for name, value in item.items() if name not in types}
     row["others"] = json.dumps(others) if others else None
     return row

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.analytics import sources
@@ -141,6 +141,8 @@ VALUES = st.recursive(
 
 @pytest.mark.parametrize("source", ["prometheus", "arbiter", "delegates", "slurm", "arbitration"])
 @FUZZ
+@example(document=2**53 + 1)
+@example(document=10**400)
 @given(document=VALUES)
 def test_any_json_raises_nothing_else(folder: pathlib.Path, source: str, document: Any) -> None:
     try_to_read(folder, json.dumps(document).encode(), source)

@@ -237,7 +237,8 @@ static int read_modules(log_reader *reader)
         if (modules[k].idx < 0 || modules[k].idx >= MAX_MODULES)
             continue;
         reader->module_version[modules[k].idx] = modules[k].ver > 0 ? modules[k].ver : -1;
-        reader->module_partial[modules[k].idx] = modules[k].partial_flag != 0;
+        /* of a module that it has no name for, libdarshan-util leaves the flag as the memory was */
+        reader->module_partial[modules[k].idx] = modules[k].name != NULL && modules[k].partial_flag != 0;
     }
     if (modules != NULL)
         reader->library->free(modules);
@@ -515,10 +516,9 @@ static int explain(const log_reader *reader, char *text, size_t text_bytes)
                              mpiox_darshan_stage_name(k), reader->blame.why[k]);
     for (int k = 0; k < MAX_MODULES; k++)
         if (reader->module_partial[k] && (size_t)used < text_bytes)
-            used += snprintf(text + used, text_bytes - (size_t)used, "%s%s is incomplete: %s", used > 0 ? "; " : "",
-                             module_name(k, number, sizeof(number)),
-                             k < MODULE_NAMES ? "Darshan ran out of memory for its records in the run"
-                                              : "no release of Darshan that is known has it, so the header is damaged");
+            used += snprintf(text + used, text_bytes - (size_t)used,
+                             "%s%s is incomplete: Darshan ran out of memory for its records in the run",
+                             used > 0 ? "; " : "", module_name(k, number, sizeof(number)));
     if (reader->left_out > 0 && (size_t)used < text_bytes)
         used += snprintf(text + used, text_bytes - (size_t)used,
                          "%s%lld records of POSIX left out: of Darshan 3.0, with calls of STDIO among them",
