@@ -189,7 +189,7 @@ def command(*, suite: str, nodes: int, ranks_per_node: int, limit: str, partitio
     """Write a batch script that runs a suite under Slurm.
 
     \b
-      mpiio-ext bench slurm --suite abc --nodes 2 --ranks-per-node 32 --time 60 --path /lustre/me -- --scale 2 > abc.sh
+      mpiio-ext bench slurm --suite tokio-abc --nodes 2 --ranks-per-node 32 --time 60 --path /lustre/me > abc.sh
       sbatch abc.sh
 
     Exit status: 0 done, 2 a value that cannot be used, or the file cannot be written.

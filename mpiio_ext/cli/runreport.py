@@ -16,7 +16,9 @@ _LOG = ".darshan"
 def is_of_a_run(args: Sequence[str]) -> bool:
     """Return whether the words behind ``report`` are of this command, not of the one that had its name before."""
     inputs = [word for word in args if not word.startswith("-")]
-    return set(args) <= {"-h", "--help"} or any(word.endswith(_LOG) or has_recordings(Path(word)) for word in inputs)
+    ours = any(word.endswith(_LOG) or has_recordings(Path(word)) for word in inputs)
+    mistyped = bool(inputs) and not any(Path(word).exists() for word in inputs)
+    return ours or mistyped or set(args) <= {"-h", "--help"}
 
 
 @click.command(context_settings=HELP)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
-#: True is a flag; a sequence is an option that is repeated; None is left out.
+#: True is a flag, False its opposite where it has one; a sequence is an option that is repeated; None is left out.
 Option = str | int | float | bool | Sequence[str] | None
 
 
@@ -37,12 +37,17 @@ class CommandError(MpiioExtError):
         self.status = status
 
 
-def words_of(options: Mapping[str, Option]) -> Iterator[str]:
-    """Yield the words of options: ``metric_regex="x"`` is ``--metric-regex x``."""
+def words_of(options: Mapping[str, Option], *opposites: str) -> Iterator[str]:
+    """Yield the words of options.
+
+    ``metric_regex="x"`` is ``--metric-regex x``, and False of `opposites` is ``--no-NAME``.
+    """
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
         if value is True:
             yield flag
+        elif value is False and name in opposites:
+            yield f"--no-{flag[2:]}"
         elif value is not None and value is not False:
             for each in [value] if isinstance(value, (str, int, float)) else value:
                 yield from (flag, str(each))

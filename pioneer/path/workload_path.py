@@ -14,6 +14,7 @@ Files.     Parquet, with what is common to all rows in the metadata (key ``pione
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.common.files import replacing
+from mpiio_ext.errors import FileSystemError
 from mpiio_ext.pioneer.path.document import VERSION, PathInfo, parse_info, parse_path
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -115,16 +117,19 @@ class WorkloadPath:
             pq.write_table(whole, partial, compression="zstd")
 
     @classmethod
-    def load(cls, path: Path) -> WorkloadPath:
+    def load(cls, path: str | Path) -> WorkloadPath:
         """Read one.
 
         Raises
         ------
-        OSError, ValueError
+        FileSystemError, ValueError
             It cannot be read, or is none of this version; the message names the file.
         """
+        path = Path(path)
         if not path.is_file():  # pyarrow's error is the bare name
-            raise FileNotFoundError(f"{path}: {'a folder, not a workload path' if path.is_dir() else 'no such file'}")
+            if path.is_dir():
+                raise FileSystemError(errno.EISDIR, "a folder, not a workload path", str(path))
+            raise FileSystemError(errno.ENOENT, "no such file", str(path))
         try:
             table, info = _from_json(path) if path.suffix == ".json" else _from_parquet(path)
             if "session" not in table.column_names:  # paths of earlier releases

@@ -15,7 +15,7 @@ import mpiio_ext
 import mpiio_ext.bench
 import mpiio_ext.tune
 from mpiio_ext import stats
-from mpiio_ext.common.called import CommandError, call, words_of
+from mpiio_ext.common.called import CommandError, Option, call, words_of
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.layout import inspect
 from mpiio_ext.tune.found import Tuned
@@ -103,3 +103,8 @@ def test_a_command_that_fails_raises_what_it_has_said(tmp_path: pathlib.Path) ->
     with pytest.raises(CommandError):
         mpiio_ext.tune.run(["false"], output=tmp_path / "tuned.hints", budget="5s")
     assert not (tmp_path / "tuned.hints").exists()
+
+
+def test_false_is_the_opposite_of_a_flag_that_has_one() -> None:
+    options: dict[str, Option] = {"plot": False, "quick": True, "dry_run": False, "method": "auto", "limit": None}
+    assert [*words_of(options, "plot", "report")] == ["--no-plot", "--quick", "--method", "auto"]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.cli import main
-from mpiio_ext.errors import ArgumentError
+from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.pioneer.path import Template, WorkloadPath, compare, extract, find_groups, find_templates
 from mpiio_ext.pioneer.path.extract import slack_of
 from mpiio_ext.pioneer.path.names import LOOKED, MADE, OPENED, WRITTEN, templates_by_rank
@@ -397,9 +397,9 @@ def test_files(tmp_path: pathlib.Path) -> None:
     pa.parquet.write_table(pa.table({"id": [1]}), tmp_path / "other.parquet")
     with pytest.raises(ValueError, match="no workload path"):
         WorkloadPath.load(tmp_path / "other.parquet")
-    with pytest.raises(FileNotFoundError, match="nothing: no such file"):
-        WorkloadPath.load(tmp_path / "nothing")
-    with pytest.raises(FileNotFoundError, match="a folder, not a workload path"):
+    with pytest.raises(FileSystemError, match="nothing: no such file"):
+        WorkloadPath.load(str(tmp_path / "nothing"))
+    with pytest.raises(FileSystemError, match="a folder, not a workload path"):
         WorkloadPath.load(tmp_path)
     with pytest.raises(FileNotFoundError, match="nowhere/a cannot be written: there is no folder"):
         again.save(tmp_path / "nowhere" / "a")
