@@ -54,8 +54,11 @@ ONCE: dict[str, frozenset[str]] = {
         "pioneer_standing": "",
         "pioneer_strace": "",
         "pioneer_tracers_agree": "",
+        "run_darshan": "a_log_of_a_run a_rank_that_leaves",
+        "run_report": "what_the_library_did a_rank_that_is_killed",
+        "timeline": "run_makes_one",
         "trace": "mpi_calls fortran_program",
-        "tune": "a_bad_hints_file_is_beaten",
+        "tune": "a_program_that_hardly_accesses_data_is_judged_by_that",
     }.items()
 }
 
