@@ -36,6 +36,14 @@ _NOT_THE_PROGRAMS = r"/(ompi\.|openmpi-sessions|prte\.|pmix[._-])[^/]*/|\.lockte
 _MOST_LAYOUTS = 4
 _FACTS = ("file_system", "stripe_size", "stripe_count", "servers", "lock_protocol")
 DOCTOR = "mpiio-ext doctor -- PROGRAM"
+#: Words of the diagnosis that are about a Darshan log, and what they are of recordings, which no user has a log of.
+_WORDS = (
+    (" (DXT)", ""), (" (HEATMAP)", ""), (", --low-bandwidth)", ")"),
+    ("DXT has", "the recordings have"), ("HEATMAP has", "the recordings have"),
+    ("counted by Darshan", "counted"), ("no module LUSTRE in the log", "the recordings have no layout of Lustre"),
+    (" in the log", " in the recordings"), ("the log tells", "the recordings tell"),
+)  # fmt: skip
+_DIAGNOSED = ("sentence", "findings", "conclusions", "unknown", "charts")
 
 
 def of_folder(folder: Path, *, missing: str = "") -> dict[str, Any]:
@@ -60,7 +68,8 @@ def of_folder(folder: Path, *, missing: str = "") -> dict[str, Any]:
             written = convert(folder, log, dxt=True, missing=missing)
         except NothingRecordedError as error:
             return _without_calls(str(error), there)
-        return _document(log, statistics, there, list(written.lacks), folder)
+        document = _document(log, statistics, there, list(written.lacks), folder)
+    return document | {name: _of_recordings(document[name]) for name in _DIAGNOSED}
 
 
 def of_log(log: Path) -> dict[str, Any]:
@@ -72,6 +81,18 @@ def of_log(log: Path) -> dict[str, Any]:
         The log cannot be read.
     """
     return _document(log, [], None, [])
+
+
+def _of_recordings(part: Any) -> Any:
+    """Return a part of a document in words that are true where there is no Darshan log."""
+    if isinstance(part, str):
+        for word, other in _WORDS:
+            part = part.replace(word, other)
+    elif isinstance(part, Mapping):
+        part = {name: _of_recordings(each) for name, each in part.items()}
+    elif isinstance(part, (list, tuple)):
+        part = [_of_recordings(each) for each in part]
+    return part
 
 
 def _without_calls(why: str, there: bool) -> dict[str, Any]:

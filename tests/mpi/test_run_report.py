@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import sys
 
 import pytest
@@ -95,6 +96,8 @@ def test_the_first_sentence_names_the_cause(
     assert (found.advice == "") == (kind in RIGHT)
     assert kind in RIGHT or "Gain: " in found.advice
     assert found.figures["time-line-ranks"].table().num_rows > 0
+    text = (tmp_path / "io.html").read_text("utf-8")
+    assert not re.search(r"Darshan|\bDXT\b|HEATMAP|\bthe log\b|--low-bandwidth", text.replace("run --darshan", ""))
 
 
 @pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
