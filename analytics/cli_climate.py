@@ -12,6 +12,7 @@ import click
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.analytics.cli_output import tell_notes
 from mpiio_ext.common.commands import HELP, json_option, output_option
+from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.climate.study import Study
@@ -174,7 +175,7 @@ def _study(options: dict[str, Any]) -> Study:
     if options["save"] is not None:
         from mpiio_ext.analytics.jobs.files import write
 
-        click.echo(f"{options['save']}: {write(table, options['save']) / 1e3:,.0f} kB", err=True)
+        click.echo(f"{options['save']}: {amount_text(write(table, options['save']))}", err=True)
     common = {"target": target, "least": options["least"], "level": options["level"], "step": options["step"]}
     watching = Options(**common, within_days=options["within"] or None, metrics=metrics or None)
     rules = Rules(**common, short_days=options["short"], long_days=options["long"])

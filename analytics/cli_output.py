@@ -13,6 +13,7 @@ import click
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.commands import Command, all_of, json_option
+from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,12 +126,12 @@ def save(path: Path, content: str | bytes) -> None:
     from mpiio_ext.common.files import check_target, write_whole
 
     check_target(path)
-    click.echo(f"{path}: {write_whole(path, content) / 1e3:,.0f} kB", err=True)
+    click.echo(f"{path}: {amount_text(write_whole(path, content))}", err=True)
 
 
 def _say_size(path: Path) -> None:
     """Say on stderr how large a file is that was written."""
-    click.echo(f"{path}: {path.stat().st_size / 1e3:,.0f} kB", err=True)
+    click.echo(f"{path}: {amount_text(path.stat().st_size)}", err=True)
 
 
 def _save_table(table: pa.Table, csv: Path | None, parquet: Path | None) -> None:

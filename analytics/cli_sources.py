@@ -15,6 +15,7 @@ import click
 
 from mpiio_ext.analytics.cli_output import dumps, output_options, save, show_table
 from mpiio_ext.common.commands import HELP, Command, all_of, output_option
+from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -228,7 +229,7 @@ def convert(file: Path, output: Path, source: str | None, time_zone: str | None,
     """Write what a file has as JSON, which `show` reads again; compressed where OUTPUT ends in .gz."""
     records = _read(file, source, time_zone)
     records.save(output)
-    click.echo(f"{output}: {output.stat().st_size / 1e3:,.1f} kB", err=True)
+    click.echo(f"{output}: {amount_text(output.stat().st_size)}", err=True)
     _end(records, strict)
 
 

@@ -10,6 +10,7 @@ import click
 
 from mpiio_ext.analytics.cli_output import dumps, miner_of, show_table, tell_notes
 from mpiio_ext.common.commands import HELP, json_option, output_option
+from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.table import Jobs
@@ -119,7 +120,7 @@ def summarize_job(
         raise AnalyticsError("none of the logs could be read")
     for path in outputs:
         whole = forms.update(found, path)
-        click.echo(f"{path}: {len(whole):,} jobs, {path.stat().st_size / 1e3:,.0f} kB", err=True)
+        click.echo(f"{path}: {len(whole):,} jobs, {amount_text(path.stat().st_size)}", err=True)
     if join is not None:
         _show_joined(found, join, setup, joined_file, as_json)
     elif as_json:

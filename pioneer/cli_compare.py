@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.common.commands import HELP, JsonCommand, json_option, output_option
+from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.compare.comparison import Comparison
@@ -90,5 +91,5 @@ def compare(
     else:
         say_comparison(found)
     for path in saved:
-        click.echo(f"{path}: {path.stat().st_size / 1e3:,.0f} kB", err=True)
+        click.echo(f"{path}: {amount_text(path.stat().st_size)}", err=True)
     raise SystemExit(0 if found.passed else 1)

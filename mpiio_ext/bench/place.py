@@ -18,6 +18,7 @@ from mpiio_ext.bench.execution.agreement import agree
 from mpiio_ext.bench.interrupted import remove_at_the_end, report_at_the_end
 from mpiio_ext.bench.terminal import launcher_errors
 from mpiio_ext.common.progress import Advance
+from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -53,7 +54,7 @@ def make_folder(path: Path, name: str, needed_bytes: int, *, keep: bool = False)
     free = space.f_bavail * space.f_frsize
     if free < needed_bytes:
         folder.rmdir()
-        raise SetupError(f"--path {path}: {needed_bytes / 1e6:,.1f} MB needed, {free / 1e6:,.1f} MB free")
+        raise SetupError(f"--path {path}: {amount_text(needed_bytes)} needed, {amount_text(free)} free")
     return folder
 
 

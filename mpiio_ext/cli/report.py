@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.common.commands import HELP, json_option, output_option
+from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
     from mpiio_ext.report.baseline import Comparison
@@ -77,7 +78,7 @@ def _make(
         page = render(sets, peers, title=title, comparison=comparison, limit=fail_below)
         size = write_whole(target, page.text)
         rows = sum(len(item.rows) for item in sets) + sum(len(item.results) for item in peers)
-        click.echo(f"{target}: {rows:,} rows, {size / 1e3:,.0f} kB", err=as_json)
+        click.echo(f"{target}: {rows:,} rows, {amount_text(size)}", err=as_json)
         if page.left_out:
             click.echo(f"mpiio-ext: left out, to keep the page below 1 MB: {page.left_out}", err=True)
     if comparison is None:

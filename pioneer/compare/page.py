@@ -16,6 +16,7 @@ from mpiio_ext.common import plots
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.page import Cell, Figure, Finding, Grid, Section, document
 from mpiio_ext.common.plots import Axis, Chart, Line, Look, Panel, corners, cumulative
+from mpiio_ext.common.units import amount_text
 from mpiio_ext.pioneer.compare.comparison import Comparison, Metric, choices, operation_rows, to_json
 from mpiio_ext.pioneer.compare.metrics import UNITS
 
@@ -78,13 +79,6 @@ def _figures(comparison: Comparison) -> list[tuple[str, str, Chart]]:
 # ---- the page --------------------------------------------------------------------------------------------------------
 
 
-def _amount(count: float) -> str:
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= factor:
-            return f"{count / factor:,.2f} {unit}"
-    return f"{count:,.0f} B"
-
-
 def _facts(comparison: Comparison) -> list[tuple[str, str, str]]:
     sides = (comparison.original, comparison.synthetic)
     rows = {
@@ -94,8 +88,8 @@ def _facts(comparison: Comparison) -> list[tuple[str, str, str]]:
         "groups": [" + ".join(str(len(ranks)) for ranks in side.path.info.members) for side in sides],
         "operations": [f"{side.operations:,.0f}" for side in sides],
         "operations of the path": [f"{side.path.table.num_rows:,}" for side in sides],
-        "written": [_amount(side.activity.total_bytes(writes=True)) for side in sides],
-        "read": [_amount(side.activity.total_bytes(writes=False)) for side in sides],
+        "written": [amount_text(side.activity.total_bytes(writes=True)) for side in sides],
+        "read": [amount_text(side.activity.total_bytes(writes=False)) for side in sides],
         "makespan": [f"{side.activity.makespan / 1e9:,.6g} s" for side in sides],
         "lines not understood": [f"{side.skipped:,}" for side in sides],
     }

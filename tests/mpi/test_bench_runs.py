@@ -176,7 +176,7 @@ def test_default_output_folder(extension, mpi_python, tmp_path):
     (["--path", "/proc"], ["/proc", "cannot write there"]),
     (["--path", "/dev/null"], ["/dev/null", "not a folder"]),
     (["--output", "/proc/results"], ["--output", "cannot write there"]),
-    (["--size", "4000TiB", "-w", "contiguous"], ["MB needed", "MB free"]),
+    (["--size", "4000TiB", "-w", "contiguous"], ["B needed", "B free"]),
     (["--size", "10B"], ["--size", "too few"]),
     (["-w", "random", "-i", "hdf5", "--size", "1MiB"], ["mpiio-ext bench: "]),
 ])

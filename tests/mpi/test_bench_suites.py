@@ -307,7 +307,7 @@ __main__.main(sys.argv[1:])
 def test_not_enough_space(bench):
     launch = bench(2, "-k", "vpic", "--preset", "published", "--scale", "1000", "-P", "particles=1000000000",
                    "-i", "mpiio", check=False)
-    assert_one_clear_line(launch, 2, "MB needed", "MB free")
+    assert_one_clear_line(launch, 2, "B needed", "B free")
     assert not list(bench.files.iterdir())
 
 

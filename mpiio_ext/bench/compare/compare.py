@@ -45,6 +45,7 @@ from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
+from mpiio_ext.common.units import amount_text
 
 #: Name in the results -> a form of one of the bench's patterns; those with gaps are last.
 PATTERNS: dict[str, MicroForm] = {
@@ -270,7 +271,7 @@ def _print_network(console: Console, results: Sequence[dict[str, Any]], peers: S
 def _title(options: Options) -> str:
     """Return the words over the table."""
     words = [f"{options.access.replace('_', ' ')} bandwidth, MB/s (medians; * on a smaller file)",
-             f"{options.ranks} ranks", f"{options.file_bytes / 1e6:,.0f} MB"]
+             f"{options.ranks} ranks", f"{amount_text(options.file_bytes)}"]
     words += [f"mpiio_ext on {options.nodes} pretended nodes"] if options.nodes else []
     words += [f"{options.hosts} hosts x {options.ranks_per_host}" + (f" at {options.rate}" if options.rate else "")
               ] if options.hosts else []

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.common.plots import Area, Axis, Chart, Line, Look, Mark, Panel, Rule, save
+from mpiio_ext.common.units import amount_text
 
 _LOOKS = {"ours_openmpi": Look("series0", "-", "o"), "ours_mpich": Look("series4", "-", "s"),
           "ompio": Look("series5", "--", "^"), "ompi_romio": Look("series1", "--", "v"),
@@ -88,7 +89,7 @@ def _column(
         return Panel(marks=marks, title=title, x=across, y=Axis(label=label, scale="log", grid=True,
                                                                form=lambda value: f"{value:,g}"))  # fmt: skip
 
-    title = f"{_HEADINGS.get(series, series)}\n{rows[0]['file_bytes'] / 1e6:,.0f} MB{extra}"
+    title = f"{_HEADINGS.get(series, series)}\n{amount_text(rows[0]['file_bytes'])}{extra}"
     panels: list[Panel | None] = []
     for operation in ("write", "read"):
         mine = [row for row in rows if row["op"] == operation]
