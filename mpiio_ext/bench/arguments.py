@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.common.options import Size
+from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
@@ -64,7 +65,7 @@ def positive_size(text: str) -> int:
 
 
 class HintType(_ParamType):
-    """``name=value``."""
+    """``name=value``; values of the library's own hints are checked, others may be the native library's."""
 
     name = "name=value"
 
@@ -75,4 +76,11 @@ class HintType(_ParamType):
         name, equals, text = str(value).partition("=")
         if not equals or not name or not text:
             self.fail(f"'{value}' is not of the form name=value", param, ctx)
+        from mpiio_ext.hints import check, registry  # they load the library
+
+        try:
+            if any(name == known.name for known in registry()):
+                check(name, text)
+        except ArgumentError as error:
+            self.fail(str(error), param, ctx)
         return name, text

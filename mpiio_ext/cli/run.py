@@ -72,6 +72,20 @@ def _check_file(name: str) -> str:
     return path
 
 
+def _check_statistics(name: str) -> str:
+    """Return the absolute name of a file that statistics can be appended to."""
+    from mpiio_ext.common.files import check_target
+    from mpiio_ext.errors import FileSystemError
+
+    path = Path(name).absolute()
+    try:
+        if not path.exists() or path.is_dir():  # a pipe or a device is as good as a file
+            check_target(path)
+    except FileSystemError as error:
+        raise click.BadParameter(str(error), param_hint="--stats") from error
+    return str(path)
+
+
 def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: tuple[str, ...] = ()) -> dict[str, str]:
     """Return the MPIOX_* variables that the options ask for."""
     settings = {}
@@ -84,7 +98,7 @@ def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: tuple[str,
         settings["MPIOX_STATS"] = next((word for word in reversed(stats) if word in _LEVELS), "1")
         files = [word for word in stats if word and word not in _LEVELS]
         if files:
-            settings["MPIOX_STATS_FILE"] = str(Path(files[-1]).absolute())
+            settings["MPIOX_STATS_FILE"] = _check_statistics(files[-1])
     return settings
 
 

@@ -178,6 +178,7 @@ def test_default_output_folder(extension, mpi_python, tmp_path):
     (["--output", "/proc/results"], ["--output", "cannot write there"]),
     (["--size", "4000TiB", "-w", "contiguous"], ["B needed", "B free"]),
     (["--size", "10B"], ["--size", "too few"]),
+    (["-H", "cb_nodes=x"], ["--hint", "bad value"]),
     (["-w", "random", "-i", "hdf5", "--size", "1MiB"], ["mpiio-ext bench: "]),
 ])
 def test_wrong_argument_or_path(bench, arguments, words):

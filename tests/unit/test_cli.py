@@ -196,6 +196,7 @@ def test_stats_with_and_without_a_file(tmp_path: pathlib.Path, monkeypatch: pyte
 def test_refuses_what_does_not_exist(tmp_path: pathlib.Path) -> None:
     assert "cb_nods does not exist; did you mean cb_nodes?" in refused("-H", "cb_nods=4", "./app")
     assert "bad value" in refused("-H", "*.h5:cb_nodes=four", "./app")
+    assert "there is no folder /missing" in refused("--stats=/missing/file", "--", "./app")
     assert "not of the form" in refused("-H", "cb_nodes", "./app")
     file = tmp_path / "hints"
     file.write_text("cb_nods = 4\n", encoding="utf-8")
