@@ -41,7 +41,7 @@ def collective_buffering(direction: str) -> Advice:
     """Collective calls that are carried out as they are."""
     return Advice(
         "Switch collective buffering on: the calls are collective, but small requests reach the file system.",
-        f"mpiio-ext run -H romio_cb_{direction}=enable:mpiox_exchange=two_phase -- PROGRAM",
+        f"mpiio-ext run -H romio_cb_{direction}=enable -H mpiox_exchange=two_phase -- PROGRAM",
         "docs/hints.md",
     )
 
@@ -107,7 +107,7 @@ def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:
         ),
         Advice(
             "The same by hint, for files that MPI-IO creates; with file domains that keep each OST to few aggregators.",
-            f"mpiio-ext run -H striping_factor={wanted}:striping_unit=4M:mpiox_partition=group_cyclic -- PROGRAM",
+            f"mpiio-ext run -H striping_factor={wanted} -H striping_unit=4M -H mpiox_partition=group_cyclic -- PROGRAM",
             "docs/partitioning.md",
         ),
     ]
@@ -134,7 +134,7 @@ def aggregators(direction: str, wanted: int) -> Advice:
     """One aggregator for all."""
     return Advice(
         "Let more processes carry out the collective calls: one or two for each OST, on several nodes.",
-        f"mpiio-ext run -H cb_nodes={wanted}:romio_cb_{direction}=enable -- PROGRAM",
+        f"mpiio-ext run -H cb_nodes={wanted} -H romio_cb_{direction}=enable -- PROGRAM",
         "docs/hints.md",
     )
 
@@ -186,7 +186,7 @@ def align() -> Advice:
     """Requests across blocks."""
     return Advice(
         "Begin requests at stripe boundaries: H5Pset_alignment in HDF5; in collectives, file domains cut at stripes.",
-        "mpiio-ext run -H mpiox_partition=aligned:mpiox_stripe_size_io=true -- PROGRAM",
+        "mpiio-ext run -H mpiox_partition=aligned -H mpiox_stripe_size_io=true -- PROGRAM",
         "docs/partitioning.md",
     )
 

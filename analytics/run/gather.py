@@ -13,6 +13,7 @@ call has a document, too, which says so.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -86,12 +87,11 @@ def of_log(log: Path) -> dict[str, Any]:
 def _of_recordings(part: Any) -> Any:
     """Return a part of a document in words that are true where there is no Darshan log."""
     if isinstance(part, str):
-        for word, other in _WORDS:
-            part = part.replace(word, other)
-    elif isinstance(part, Mapping):
-        part = {name: _of_recordings(each) for name, each in part.items()}
-    elif isinstance(part, (list, tuple)):
-        part = [_of_recordings(each) for each in part]
+        return functools.reduce(lambda text, words: text.replace(*words), _WORDS, part)
+    if isinstance(part, Mapping):
+        return {name: _of_recordings(each) for name, each in part.items()}
+    if isinstance(part, (list, tuple)):
+        return [_of_recordings(each) for each in part]
     return part
 
 

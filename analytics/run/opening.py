@@ -13,6 +13,7 @@ has measured what it is computed from; else it is said to be unknown.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from mpiio_ext.common.units import seconds_text, size_text
 
 #: What the library says of a file for which delegates would pay (csrc/core/stats/mpiox_stats_paying.c).
 _PAYS = re.compile(r"would pay here: about (\S+) to (\S+) times.*try (mpiox_delegates=\d+)", re.DOTALL)
-#: Of a command line, in one that is shown.
+#: Characters of a command line that is shown within another.
 _MOST_COMMAND = 160
 _TRIVIAL = 0.02
 #: Shares of the time in I/O that are called all of it, and nearly all.
@@ -37,11 +38,19 @@ Document = Mapping[str, Any]
 TAKEN = "mpirun -n RANKS mpiio-ext run -- PROGRAM"
 
 
+def _is_command(program: str) -> bool:
+    """Return whether a command line can be pasted into a shell: it is whole, and quoted where it has to be."""
+    try:
+        return len(program) <= _MOST_COMMAND and "…" not in program and shlex.join(shlex.split(program)) == program
+    except ValueError:  # a quotation mark without its other one
+        return False
+
+
 def concrete(command: str, program: str, processes: int) -> str:
     """Return a command of an advice with the program's own command line and its ranks."""
     if "PROGRAM" not in command:
         return command
-    program = program if len(program) <= _MOST_COMMAND else f"{program[:_MOST_COMMAND]}…"
+    program = program if _is_command(program) else "PROGRAM"
     if "RANKS" in command:
         return command.replace("RANKS", str(processes)).replace("PROGRAM", program)
     launched = f"mpirun -n {processes} {program}" if processes > 1 else program

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import shlex
 import sys
 
 import pytest
@@ -178,3 +179,25 @@ def test_what_cannot_be_written_is_refused_before_the_run(
     done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path, check=False)
     assert (done.returncode, message in done.stderr) == (2, True), done.describe()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("recorder", ["--report=x.html", "--darshan=x.darshan", "--timeline=x.json"])
+def test_the_first_error_is_the_programs_own(recorder: str, extension: str, tmp_path: pathlib.Path) -> None:
+    """The first call that is recorded makes the recording: in the program, in its child, and in what that executes."""
+    (tmp_path / "there").mkdir()
+    for words in (["mkdir", "there"], ["sh", "-c", "mkdir there; mkdir there"], ["sh", "-c", "exec mkdir there"]):
+        command = [*RUN, recorder, "--", *words]
+        done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path, check=False)
+        assert done.returncode == 1 and "File exists" in done.stderr, done.describe()
+    (tmp_path / "a").write_text("a")
+    (tmp_path / "b").write_text("b")
+    run_bounded([*RUN, recorder, "--", "cp", "a", "b"], env=base_environment(), timeout_s=60, cwd=tmp_path)
+    assert (tmp_path / "b").read_text() == "a"
+
+
+def test_commands_are_quoted(extension: str, tools: dict[str, str], tmp_path: pathlib.Path) -> None:
+    """What is printed can be pasted into a shell: nothing of a file's name is carried out."""
+    data = prepared(tmp_path / "a $(touch b) \"c\" it's")
+    done = run(tmp_path, [tools["program"], "small_independent", data, "1"], storage={"OMPI_MCA_io": "romio321"})
+    command = f" -- {shlex.join([tools['program'], 'small_independent', data, '1'])}"
+    assert command in page(tmp_path, done).advice or len(command) > 160

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import mpiio_ext
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.run import library, opening
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
-from mpiio_ext.cli import logged
+from mpiio_ext.cli import logged, main
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.recordings import STATISTICS, has_recordings
 from mpiio_ext.errors import ArgumentError, FileSystemError
@@ -26,6 +27,7 @@ from mpiio_ext.pioneer.darshan.records import Calls, Kind, Layout
 from mpiio_ext.pioneer.darshan.shared import record_type
 from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
 from support.html_page import Page
+from support.launch import ROOT
 
 BEGIN_NS = 1_700_000_000_000_000_000
 
@@ -280,3 +282,26 @@ def test_the_recorder_leaves_its_own_folder_out(tmp_path: pathlib.Path, monkeypa
 def test_chart_kinds_of_a_document_are_known() -> None:
     """A document is read by later versions: what it holds is drawn by `Chart` alone."""
     assert set(Chart.__dataclass_fields__) == {"kind", "name", "title", "data"}
+
+
+@pytest.mark.parametrize(("program", "shown"), [
+    ("./app 'a b' -n 3", "./app 'a b' -n 3"),
+    ("./app $(touch b)", "PROGRAM"),  # of a log: Darshan does not quote
+    ("./app it's", "PROGRAM"),
+    ("./app …", "PROGRAM"),
+    ("./app " + "x" * 200, "PROGRAM"),
+])  # fmt: skip
+def test_a_command_can_be_pasted_or_is_none(program: str, shown: str) -> None:
+    assert opening.concrete("mpiio-ext run -- PROGRAM", program, 1) == f"mpiio-ext run -- {shown}"
+
+
+def test_commands_of_advice_are_accepted() -> None:
+    """With any number in the places of what the diagnosis knows."""
+    text = (ROOT / "analytics/diagnosis/advice.py").read_text("utf-8")
+    commands = re.findall(r'"((?:mpirun -n RANKS )?mpiio-ext run [^"]*PROGRAM)"', text)
+    assert len(commands) > 5
+    for command in commands:
+        words = command.replace("{direction}", "write").partition("mpiio-ext run ")[2]
+        words = re.sub(r"\{\w+\}", "4", words).replace("PROGRAM", "./app").split()
+        done = CliRunner().invoke(main, ["run", "--dry-run", *words])
+        assert done.exit_code == 0, (command, done.output)

@@ -276,6 +276,8 @@ static inline bool is_written(const mpiox_tracefile_record *call)
 
 void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
 {
+    const int error = errno; /* the first record makes a file, which sets it */
+
     if (call->duration < 0)
         mpiox_trace_stop(call);
     call->result = result;
@@ -283,9 +285,9 @@ void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
         mpiox_trace_lock();
         mpiox_recording_add(call);
         mpiox_trace_unlock();
+        errno = error;
         return;
     }
-    const int error = errno;
     if (result < 0 && (call->layer == MPIOX_TRACEFILE_POSIX || call->layer == MPIOX_TRACEFILE_STDIO))
         mpiox_trace_extra(call, MPIOX_KEY_ERRNO, error);
     mpiox_trace_lock();

@@ -75,11 +75,48 @@ void mpiox_trace_place_rename(const char *suffix)
     memcpy(here->path, before, sizeof before);
 }
 
+/* What a shell takes as it stands, in any locale. */
+static bool is_plain(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+
+    return *word != '\0' && word[strspn(word, plain)] == '\0';
+}
+
+/* Append one word of a command as a shell takes it; false: there is no room. Control characters, which no line of a
+ * command can show, end it. */
+static bool append_word(const char *word, char *text, int bytes, int *used)
+{
+    const bool plain = is_plain(word);
+    char quoted[MPIOX_TRACE_PATH_BYTES];
+    int n = 0;
+
+    if (!plain)
+        quoted[n++] = '\'';
+    for (; *word != '\0'; word++) {
+        const bool quote = *word == '\'';
+        if ((unsigned char)*word < ' ' || *word == 127 || n + 8 > (int)sizeof quoted)
+            return false;
+        n += snprintf(quoted + n, sizeof quoted - (size_t)n, "%s%c%s", quote ? "'\"" : "", *word, quote ? "\"'" : "");
+    }
+    if (!plain)
+        quoted[n++] = '\'';
+    if (*used + n + 6 > bytes)
+        return false;
+    *used += snprintf(text + *used, (size_t)(bytes - *used), "%s%.*s", *used > 0 ? " " : "", n, quoted);
+    return true;
+}
+
 void mpiox_trace_place_command(char *text, int bytes)
 {
-    const int length = mpiox_trace_read_text("/proc/self/cmdline", text, bytes);
+    char words[MPIOX_TRACE_PATH_BYTES];
+    const int length = mpiox_trace_read_text("/proc/self/cmdline", words, sizeof words);
+    int used = 0;
 
-    for (int i = 0; i + 1 < length; i++)
-        if (text[i] == '\0')
-            text[i] = ' ';
+    text[0] = '\0';
+    for (int i = 0; i < length; i += (int)strlen(words + i) + 1)
+        if (i + (int)strlen(words + i) >= (int)sizeof words - 1 || !append_word(words + i, text, bytes, &used)) {
+            snprintf(text + used, (size_t)(bytes - used), "%s", used > 0 ? " \xe2\x80\xa6" : "\xe2\x80\xa6");
+            return; /* what follows is not shown */
+        }
 }

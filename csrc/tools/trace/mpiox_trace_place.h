@@ -27,7 +27,8 @@ void mpiox_trace_place_folder(const char *folder);
 int mpiox_trace_place_create(const char *suffix);
 /* Name a file that is there anew, as its rank is known now. */
 void mpiox_trace_place_rename(const char *suffix);
-/* The arguments of this process, with spaces between them, ended by 0. */
+/* The arguments of this process as a shell takes them, ended by 0; "…" is for those without room or with control
+ * characters. */
 void mpiox_trace_place_command(char *text, int bytes);
 /* Say on stderr that nothing is written from now on. */
 void mpiox_trace_place_stop(const char *why);
