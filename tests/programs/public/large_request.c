@@ -8,7 +8,7 @@
  * Memory is one block of 1 MiB that a datatype repeats, so that 4 GiB are written from little memory; what is read
  * goes through the file in steps of 1 MiB.
  *
- * usage: large_request FILE MIB EXTRA      one rank writes MIB * 2^20 + EXTRA bytes in one call, EXTRA < 2^20 or negative
+ * usage: large_request FILE MIB EXTRA      one rank writes MIB * 2^20 + EXTRA bytes in one call; EXTRA may be negative
  */
 #include <string.h>
 

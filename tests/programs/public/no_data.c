@@ -1,9 +1,9 @@
 /*
  * no_data.c - collective calls in which half of the ranks have nothing to write or read.
  *
- * Reported as open-mpi/ompi #7414 (16 ranks: eight write equal parts, eight pass a count of 0, and wait for ever), #7809
- * (the same in reading) and #11182. Ranks without data are the upper half, every second one, all but one, and all but
- * the last; they pass a count of 0 with a null buffer, or a file view that selects nothing.
+ * Reported as open-mpi/ompi #7414 (of 16 ranks eight write equal parts and eight pass a count of 0: all wait for ever),
+ * #7809 (the same in reading) and #11182. Ranks without data are the upper half, every second one, all but one, and all
+ * but the last; they pass a count of 0 with a null buffer, or a file view that selects nothing.
  *
  * usage: no_data FILE
  */

@@ -3,8 +3,8 @@
  *
  * cartesian: open-mpi/ompi #12718. A two-dimensional array in blocks, written over a communicator of
  *            MPI_Cart_create; with three processes the dataset was wrong now and then. Many small files in turn.
- * uneven:    HDFGroup/hdf5 #1227, AMReX-Codes/amrex #2491. One dimension, every rank a slab of another size, one of them
- *            none, collectively; 31 ranks waited for ever.
+ * uneven:    HDFGroup/hdf5 #1227, AMReX-Codes/amrex #2491. One dimension, every rank a slab of another size, some of
+ *            them none, collectively; 31 ranks waited for ever.
  * rows:      HDFGroup/hdf5 #5796. Files of one two-dimensional array, every rank a block of rows: fast on one node, ten
  *            times slower on several. Bandwidth is printed.
  *
