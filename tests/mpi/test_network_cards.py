@@ -18,8 +18,10 @@ comm = MPI.COMM_WORLD
 fh = MPI.File.Open(comm, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR)
 fh.Set_view(comm.rank * 100, MPI.BYTE, MPI.BYTE.Create_vector(1, 100, 1).Create_resized(0, 100 * comm.size).Commit())
 fh.Write_all(bytearray(100_000))
-print(re.search(r"of ([0-9]+) aggregators", mpiio_ext.stats.of(fh).reason)[1])
+found = comm.gather(re.search(r"of ([0-9]+) aggregators", mpiio_ext.stats.of(fh).reason)[1])
 fh.Close()
+if comm.rank == 0:
+    print(*found)
 """
 
 
