@@ -68,10 +68,10 @@ FIELDS: dict[str, str] = {
     "/file_systems/*/mounts": "its mount points: a path belongs to the longest one that it lies in",
     "/file_systems/*/mount_patterns": "regular expressions of further mount points; the first that matches the "
     "beginning of a path that lies in no mount point",
-    "/file_systems/*/data_targets": "GPFS: regular expressions of names of disks with data, whose bytes alone mmperfmon's "
-    "traffic is then made of; default: those that are not metadata_targets",
+    "/file_systems/*/data_targets": "GPFS: regular expressions of names of disks with data, whose bytes alone count as "
+    "traffic then; default: those that are not metadata_targets",
     "/file_systems/*/metadata_targets": "GPFS: regular expressions of names of disks with metadata alone",
-    "/file_systems/*/metadata_servers": "GPFS: regular expressions of names of servers of metadata; their load is mds_cpu",
+    "/file_systems/*/metadata_servers": "GPFS: regular expressions of names of servers of metadata: load of mds_cpu",
     "/clocks/*": "a clock that stamps are of, by a name that files refer to",
     "/clocks/*/time_zone": "of its stamps without zone; default: that of the site",
     "/clocks/*/offset_s": "how far it is ahead of UTC, in seconds: the true time is the stamp minus this; default 0",
