@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from mpiio_ext.common.commands import renamed
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 
@@ -152,8 +153,10 @@ def _check(folder: Path) -> str:
 @click.command("slurm-script")
 @click.argument("which", type=click.Choice(list(_SCRIPTS)), required=False)
 @click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
-@click.option("--check", is_flag=True, help="Say whether the user who asks could write what the script writes; as "
-              "Slurm's user, and as that of slurm-watch.")
+@renamed("--check", "--permissions", is_flag=True)
+@click.option("--permissions", "check", is_flag=True,
+              help="Say whether the user who asks could write what the script writes; as Slurm's user, and as that of "
+                   "slurm-watch.")
 def script(which: str | None, folder: Path, check: bool) -> None:
     """Print a shell script for PrologSlurmctld or EpilogSlurmctld (or Prolog and Epilog) of slurm.conf.
 
