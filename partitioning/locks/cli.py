@@ -186,8 +186,9 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     help="Bytes of a client's cache for one server; 0: no such limit.",
 )  # fmt: skip
 @click.option("--dirty-per-client", "dirty_client_bytes", type=_SIZE, help="Bytes of it for all; both 0: no cache.")
+@renamed("--commit-s", "--commit", "{}s")
 @click.option(
-    "--commit", "--commit-s", "commit_s", type=_TIME,
+    "--commit", "commit_s", type=_TIME,
     help="A server's time to answer what it has written, as 10ms; 0.",
 )  # fmt: skip
 @click.option("--round-trip", "round_trip_s", type=_TIME, help="A small message and its answer, as 20us, 0.1ms.")
