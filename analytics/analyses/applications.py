@@ -88,7 +88,10 @@ def _chart(ranked: Mapping[str, list[dict[str, Any]]]) -> Chart:
          "axis": f"bytes {past}, all jobs together", "quantity": "bytes"}
         for direction, past in (("read", "read"), ("write", "written")) if ranked[direction]
     ]  # fmt: skip
-    return Chart(kind="ranking", name="applications", title="Top applications", data={"panels": panels})
+    first = [f"{panel['labels'][0]} has {panel['title'].removeprefix('most bytes ')} {panel['notes'][0]}"
+             for panel in panels]  # fmt: skip
+    return Chart(kind="ranking", name="applications", title=f"{' and '.join(first)} of all bytes",
+                 data={"panels": panels})  # fmt: skip
 
 
 def applications(

@@ -108,12 +108,13 @@ def test_a_page_says_all_and_fetches_nothing() -> None:
     section = page.Section(anchor="one", title="One <1>", sentences=["s & t"], facts=[("name", "value")],
                            findings=[found], figures=figures, grids=[grid])  # fmt: skip
     last = page.Section(anchor="two", title="Two")
-    text = page.document("T <t>", [section, last], head="below", notices=[found], foot="by X.", interactive=True)
+    text = page.document("T <t>", [section, last], lead=["first `code`"], picture="No picture: none.", head="below",
+                         notices=[found], foot="by X.", interactive=True)  # fmt: skip
     read = Page(text)
-    assert [problem for problem in read.problems if "data:image" not in problem] == []
+    assert read.problems == [] and [one[:15] for one in read.data] == ["data:image/svg+"]
     assert "onload" not in text and read.elements["script"] == 1
     assert read.of_class("plain") == [[["name", "n"], ["a_<b>", "1"], ["c", "✖ FAILED"]]]
-    for words in ("T <t>", "below", "One <1>", "s & t", "value", "slow & odd", "→ mend it", "what", "a note", "by X."):
+    for words in ("T <t>", "first code", "No picture: none.", "below", "One <1>", "s & t", "value", "slow & odd", "→ mend it", "what", "a note", "by X."):
         assert words in read.text, words
     assert "prefers-color-scheme: dark" in read.raw and "@media print" in read.raw
 

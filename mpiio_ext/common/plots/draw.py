@@ -36,26 +36,28 @@ if TYPE_CHECKING:
 SERIES_ID = "series-"
 
 
-def style(theme: Theme, name: str) -> Any:
-    """Return the settings of Matplotlib that a chart of this name is drawn with."""
+def style(theme: Theme, chart: Chart) -> Any:
+    """Return the settings of Matplotlib that a chart is drawn with."""
     from matplotlib.rcsetup import cycler
+
+    size, small = 8.5 * chart.scale, 8 * chart.scale
 
     return {
         "axes.prop_cycle": cycler(color=[theme.ink]),  # no colour that is not of the theme
-        "svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif", "font.size": 8.5,
+        "svg.fonttype": "none", "svg.hashsalt": chart.name, "font.family": "sans-serif", "font.size": size,
         "axes.edgecolor": theme.soft, "axes.labelcolor": theme.ink, "axes.facecolor": theme.page,
-        "xtick.color": theme.soft, "ytick.color": theme.soft, "xtick.labelsize": 8, "ytick.labelsize": 8,
+        "xtick.color": theme.soft, "ytick.color": theme.soft, "xtick.labelsize": small, "ytick.labelsize": small,
         "text.color": theme.ink, "figure.facecolor": theme.page, "savefig.facecolor": theme.page,
-        "axes.titlesize": 8.5, "axes.titlelocation": "left", "axes.axisbelow": True, "grid.color": theme.line,
+        "axes.titlesize": size, "axes.titlelocation": "left", "axes.axisbelow": True, "grid.color": theme.line,
         "grid.linewidth": 0.5, "axes.spines.top": False, "axes.spines.right": False, "hatch.linewidth": 0.5,
-        "legend.frameon": False, "legend.fontsize": 8, "text.parse_math": False,  # names of files may hold dollars
+        "legend.frameon": False, "legend.fontsize": small, "text.parse_math": False,  # names of files may hold dollars
     }  # fmt: skip
 
 
 def series(chart: Chart) -> list[str]:
     """Return the names of the series in the order of the legend."""
     marks = [mark for row in chart.panels for panel in row if panel for mark in panel.marks]
-    return list(dict.fromkeys(mark.name for mark in marks if isinstance(mark, (Area, Bars, Line, Segments))
+    return list(dict.fromkeys(mark.name for mark in marks if isinstance(mark, (Area, Bars, Line, Segments, Tiles))
                               and mark.name))  # fmt: skip
 
 
@@ -85,7 +87,10 @@ def _bars(axes: Axes, mark: Bars, theme: Theme) -> list[Artist]:
                  facecolor=theme.colour(mark.look.colour), edgecolor=theme.colour(mark.edge or "page"),
                  linewidth=mark.thin, label=mark.name or None, **rest)  # fmt: skip
     if mark.notes:
-        axes.bar_label(drawn, list(mark.notes), padding=3 if mark.across else 2, color=theme.soft, fontsize=8)
+        from matplotlib import rcParams
+
+        axes.bar_label(drawn, list(mark.notes), padding=3 if mark.across else 2, color=theme.soft,
+                       fontsize=rcParams["xtick.labelsize"])  # fmt: skip
     return list(drawn)
 
 
@@ -142,7 +147,7 @@ def _tiles(axes: Axes, mark: Tiles, theme: Theme) -> list[Artist]:
                             hatch=mark.look.hatch or None)  # fmt: skip
     cells.set_in_layout(False)  # the ends of the axes say all; measuring every patch takes seconds
     axes.add_collection(cells, autolim=False)
-    return []
+    return [cells]
 
 
 def _text(axes: Axes, mark: Text, theme: Theme) -> list[Artist]:

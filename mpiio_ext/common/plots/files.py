@@ -102,7 +102,7 @@ def svg(chart: Chart, *, interactive: bool = False) -> str:
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    with matplotlib.rc_context(draw.style(LIGHT, chart.name)):
+    with matplotlib.rc_context(draw.style(LIGHT, chart)):
         figure = draw.figure(chart)
         out = io.StringIO()
         canvas: Any = FigureCanvasSVG(figure)
@@ -131,7 +131,7 @@ def _printed(chart: Chart, kind: str, theme: Theme, dots_per_inch: int) -> bytes
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     out = io.BytesIO()
-    with matplotlib.rc_context(draw.style(theme, chart.name)):
+    with matplotlib.rc_context(draw.style(theme, chart)):
         figure = draw.figure(chart, theme)
         FigureCanvasAgg(figure)
         none = {"Software": None} if kind == "png" else {"CreationDate": None, "Creator": None, "Producer": None}
