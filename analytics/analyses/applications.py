@@ -81,7 +81,7 @@ def _caption(ranked: Mapping[str, list[dict[str, Any]]], rows: Sequence[Mapping[
 
 
 def _chart(ranked: Mapping[str, list[dict[str, Any]]]) -> Chart:
-    panels = [
+    panels: list[dict[str, Any]] = [
         {"title": f"most bytes {past}", "labels": [row["application"] for row in ranked[direction]],
          "values": [row["bytes"] for row in ranked[direction]],
          "notes": [share_words(row["percent"]) for row in ranked[direction]],

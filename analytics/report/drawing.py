@@ -242,7 +242,7 @@ def figure(chart: Chart, caption: str = "", *, interactive: bool = False) -> pag
     form: plots.Chart | bool = True
     if chart.kind == "parallel":  # upright axes need their distance: it scrolls
         form = False
-    elif chart.kind in ("umami", "ranks"):
+    elif chart.kind in ("averages", "umami", "ranks"):
         form = chart_of(dataclasses.replace(chart, data={**chart.data, "narrow": True}))
-        form = plots.phone(form) if chart.kind == "ranks" else dataclasses.replace(form, name=f"{form.name}-narrow")
+        form = dataclasses.replace(form, name=f"{form.name}-narrow") if chart.kind == "umami" else plots.phone(form)
     return page.drawn(chart_of(chart), caption=caption, interactive=interactive, narrow=form)

@@ -123,7 +123,10 @@ def job_page(
         charts.insert(0, dataclasses.replace(ranks, title=f"{what}: {name}: {when}" if name else ranks.title))
     figures = {chart.name: figure(chart, _caption(chart), interactive=interactive) for chart in charts}
     servers = [figures.pop("lmt")] if "lmt" in figures else []
-    picture, *others = [*figures.values()] or ["No picture: the log has no times of accesses."]
+    picture: Figure | str = "No picture: the log has no times of accesses."
+    if figures:
+        picture = figures.pop(next(iter(figures)))
+    others = list(figures.values())
     rows = _factor_rows(found)
     grids = [Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False),
                   rows=rows)] if rows else []  # fmt: skip

@@ -226,15 +226,15 @@ def _months(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _averages(data: Mapping[str, Any]) -> dict[str, Any]:
     panels = []
+    long, short = f"mean over {data['long_days']:g} days", f"over {data['short_days']:g} days"
     for panel in data["panels"]:
         times, values, apart = panel["times"], panel["values"], panel["apart"]
         marks: list[Mark] = [Spans(spans=[(start, end)], colour="low" if kind == "low" else "high")
                              for start, end, kind in panel["spans"]]  # fmt: skip
-        for name, numbers, shape, width in (
-            ("jobs", values, Look("neutral"), 0.5),  # without marks, which are bytes
-            (f"mean over {data['long_days']:g} days", panel["long"], Look("average", "--"), 1.3),
-            (f"over {data['short_days']:g} days", panel["short"], Look("data"), 1.2),
-        ):
+        lines = [("jobs", values, Look("neutral"), 0.5),  # without marks, which are bytes
+                 (long, panel["long"], Look("average", "--"), 1.3), (short, panel["short"], Look("data"), 1.2)]
+        many = len(times) >= _MARKED and bool(data.get("narrow"))
+        for name, numbers, shape, width in lines[many:]:
             x, y = _broken(times, numbers, apart)
             marks.append(Line(x=x, y=y, look=shape, width=width, name=name, words=_told(x, y, data["quantity"])))
         marks.append(Line(x=[times[at] for at in panel["outliers"]], y=[values[at] for at in panel["outliers"]],

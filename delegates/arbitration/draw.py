@@ -73,12 +73,12 @@ def queue_words(results: Sequence[QueueResult]) -> str:
 
 def _best(curve: Curve) -> int | None:
     """Return the number of I/O nodes that is best beyond the deviations of its repetitions; None where none is."""
-    points = curve.points
-    if len(points) < 2 or any(point.deviation is None or point.repetitions < ENOUGH for point in points.values()):
+    ends = {count: (point.mean - point.deviation, point.mean + point.deviation)
+            for count, point in curve.points.items() if point.deviation is not None and point.repetitions >= ENOUGH}
+    if len(ends) < max(2, len(curve.points)):
         return None
-    best = max(points, key=lambda count: points[count].mean)
-    low = points[best].mean - points[best].deviation
-    return best if all(point.mean + point.deviation < low for count, point in points.items() if count != best) else None
+    best = max(ends, key=lambda count: ends[count][0])
+    return best if all(high < ends[best][0] for count, (_, high) in ends.items() if count != best) else None
 
 
 def curves_words(curves: Mapping[str, Curve]) -> str:

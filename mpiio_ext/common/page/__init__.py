@@ -4,7 +4,8 @@ Problem. Results of every command are shown on pages that can be sent, opened an
 
 Algorithm. A page begins with a title, a sentence and a picture; sections of sentences, facts, findings, figures and
 tables follow (`document`). A page with a form of its own is a template on the same base, with the same parts (`fill`).
-A chart becomes a figure by `drawn`: its finding as the title, also as wide as a phone, and its numbers as CSV.
+A chart becomes a figure by `drawn`: its finding as the title, also as wide as a phone, and its numbers as CSV. Of a
+page of more than `MOST_BYTES` the largest forms for phones are left out, where the drawing then scrolls.
 
 Guarantees. The file holds its style, its drawings and its script, and fetches nothing. It says everything without the
 script. All text is escaped; drawings come from :mod:`mpiio_ext.common.plots`, or are images that cannot reach the page.
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 #: Bytes of data from which on they are compressed: a page shall stay below 1 MB.
 _MOST_PLAIN = 16_000
+MOST_BYTES = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +243,16 @@ def document(
 
     if not any(lead) or not picture:
         raise ValueError(f"{title}: a page begins with a sentence and a picture")
-    content = {"title": title, "head": head, "sections": sections, "notices": notices, "foot": foot,
-               "lead": [text for text in lead if text], "picture": picture, "data": data}
-    return fill(_FOLDER / "document.html", content, script=script() if interactive else "")
+    while True:
+        content = {"title": title, "head": head, "sections": sections, "notices": notices, "foot": foot,
+                   "lead": [text for text in lead if text], "picture": picture, "data": data}
+        text = fill(_FOLDER / "document.html", content, script=script() if interactive else "")
+        figures = [one for one in (picture, *(one for part in sections for one in part.figures))
+                   if not isinstance(one, str)]  # fmt: skip
+        largest = max(figures, key=lambda one: len(one.narrow), default=None)
+        if len(text.encode("utf-8", "replace")) <= MOST_BYTES or largest is None or not largest.narrow:
+            return text
+        lighter = dataclasses.replace(largest, narrow="")
+        picture = lighter if picture is largest else picture
+        sections = [dataclasses.replace(part, figures=[lighter if one is largest else one for one in part.figures])
+                    for part in sections]  # fmt: skip

@@ -4,7 +4,7 @@ Algorithm. A row for each point, bar, box or rectangle, in the order of the mark
 its name; seconds since 1970 are told as times (UTC). Columns that are empty everywhere are left out. Where marks are
 only a form of the numbers, the chart has a table of its own.
 
-Guarantees. Numbers have ten digits at least, so that they read back as what was drawn. Texts and reference lines, which
+Guarantees. Numbers are whole, or have six digits, more than is seen of what was drawn. Texts and reference lines, which
 are no measurement, are not in it.
 """
 
@@ -22,6 +22,10 @@ _Row = dict[str, object]
 _REST = ("foot", "below", "above", "low", "first quartile", "median", "third quartile", "high", "words")
 
 
+def _digits(value: float) -> str:
+    return f"{value:.0f}" if value == round(value) else f"{value:.6g}"
+
+
 def _number(text: str) -> float | None:
     try:
         return float(text.replace(",", ""))
@@ -37,12 +41,13 @@ def _told(axis: Axis, value: float | None, reach: float) -> object:
         return datetime.datetime.fromtimestamp(value, datetime.timezone.utc).isoformat(timespec="seconds")
     names = [(abs(place - value), text) for place, text in axis.ticks or () if text and _number(text) != place]
     far, name = min(names, default=(reach, ""))
-    return " ".join(name.split()) if far < reach else f"{value:.10g}"
+    return " ".join(name.split()) if far < reach else _digits(value)
 
 
 def _bars(mark: Bars, panel: Panel) -> Iterator[_Row]:
     feet = [mark.foot] * len(mark.at) if isinstance(mark.foot, (int, float)) else mark.foot
-    low, high = mark.errors or ([""] * len(mark.at), [""] * len(mark.at))
+    none: Sequence[object] = [""] * len(mark.at)
+    low, high = mark.errors or (none, none)
     notes = list(mark.notes) or [""] * len(mark.at)
     base, length = (panel.y, panel.x) if mark.across else (panel.x, panel.y)
     names = ("y", "x") if mark.across else ("x", "y")
@@ -84,14 +89,14 @@ def _label(axes: Sequence[Axis], name: str) -> str:
 
 
 def _cell(value: object) -> object:
-    return f"{value:.10g}" if isinstance(value, float) and value == value else "" if value != value else value
+    return "" if value is None or value != value else _digits(value) if isinstance(value, float) else value
 
 
 def _text(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     out = io.StringIO()
     lines = writer.writer(out, lineterminator="\n")
     lines.writerow(columns)
-    lines.writerows([["" if value is None else _cell(value) for value in row] for row in rows])
+    lines.writerows([_cell(value) for value in row] for row in rows)
     return out.getvalue()
 
 

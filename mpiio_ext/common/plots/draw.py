@@ -45,11 +45,13 @@ def style(theme: Theme, chart: Chart) -> Any:
     return {
         "axes.prop_cycle": cycler(color=[theme.ink]),  # no colour that is not of the theme
         "svg.fonttype": "none", "svg.hashsalt": chart.name, "font.family": "sans-serif", "font.size": size,
+        "font.sans-serif": ["DejaVu Sans"],  # each text of an SVG names all of them
         "axes.edgecolor": theme.soft, "axes.labelcolor": theme.ink, "axes.facecolor": theme.page,
         "xtick.color": theme.soft, "ytick.color": theme.soft, "xtick.labelsize": small, "ytick.labelsize": small,
         "text.color": theme.ink, "figure.facecolor": theme.page, "savefig.facecolor": theme.page,
         "axes.titlesize": size, "axes.titlelocation": "left", "axes.axisbelow": True, "grid.color": theme.line,
         "grid.linewidth": 0.5, "axes.spines.top": False, "axes.spines.right": False, "hatch.linewidth": 0.5,
+        "path.simplify_threshold": 1 / 9 if chart.scale == 1 else 0.5,  # of a phone most of a long line is not seen
         "legend.frameon": False, "legend.fontsize": small, "text.parse_math": False,  # names of files may hold dollars
     }  # fmt: skip
 
@@ -109,19 +111,28 @@ def _segments(axes: Axes, mark: Segments, theme: Theme) -> list[Artist]:
     return [lines]
 
 
+def _joined(axes: Axes, lines: Sequence[tuple[Sequence[float], Sequence[float]]], **look: Any) -> None:
+    """Draw many short lines as one with holes: each by itself would carry its style."""
+    x = [value for across, _ in lines for value in (*across, math.nan)]
+    y = [value for _, up in lines for value in (*up, math.nan)]
+    axes.plot(x, y, solid_capstyle="butt", **look)
+
+
 def _boxes(axes: Axes, mark: Boxes, theme: Theme) -> list[Artist]:
     if not mark.at:
         return []
     half = mark.width / 2
-    low, first, median, third, high = zip(*mark.numbers, strict=True)
-    axes.vlines([*mark.at, *mark.at], [*low, *third], [*first, *high], color=theme.soft, linewidth=0.9)
-    for ends in (low, high):
-        axes.hlines(ends, [at - half / 2 for at in mark.at], [at + half / 2 for at in mark.at], color=theme.soft,
-                    linewidth=0.9)  # fmt: skip
+    _, first, median, third, _ = zip(*mark.numbers, strict=True)
+    whiskers: list[tuple[Sequence[float], Sequence[float]]] = []
+    for at, numbers in zip(mark.at, mark.numbers, strict=True):
+        low, high = numbers[0], numbers[4]
+        whiskers += [((at, at), numbers[:2]), ((at, at), numbers[3:])]
+        whiskers += [((at - half / 2, at + half / 2), (end, end)) for end in (low, high)]
+    _joined(axes, whiskers, color=theme.soft, linewidth=0.9)
     axes.bar(mark.at, [b - a for a, b in zip(first, third, strict=True)], mark.width, first, facecolor=theme.line,
              edgecolor=theme.soft, linewidth=0.8)  # fmt: skip
-    axes.hlines(median, [at - half for at in mark.at], [at + half for at in mark.at], linewidth=1.5,
-                color=theme.colour(mark.look.colour))  # fmt: skip
+    _joined(axes, [((at - half, at + half), (end, end)) for at, end in zip(mark.at, median, strict=True)],
+            color=theme.colour(mark.look.colour), linewidth=1.5)  # fmt: skip
     return []
 
 
