@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option, output_option
+from mpiio_ext.common.commands import HELP, json_option, output_option, renamed
 from mpiio_ext.common.options import Counts, Duration
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import ArgumentError
@@ -85,7 +85,8 @@ def arbitrate() -> None:
     """Decide how many I/O nodes each job gets, and simulate such decisions (docs/arbitration.md)."""
 
 
-_curves = click.option("--curves", "curves", type=_Paths(), required=True,
+_OLD_CURVES = renamed("--curves", "--forge")
+_curves = click.option("--forge", "curves", type=_Paths(), required=True,
                        help="Measured patterns in FORGE's format, files separated by commas.")
 _output = output_option(type=_PATH, metavar="DIR", help="Write results.json, figures and index.html.")
 _json = json_option("Print the results as JSON.")
@@ -93,6 +94,7 @@ _json = json_option("Print the results as JSON.")
 
 @arbitrate.command()
 @_curves
+@_OLD_CURVES
 @click.option("--sets", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
 @click.option("--apps", type=click.IntRange(1, 4096), default=16, show_default=True, help="Patterns in a set.")
 @click.option("--io-nodes", "pools", type=Counts(), default="0..128", show_default=True,
@@ -122,6 +124,7 @@ def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, .
 
 @arbitrate.command()
 @_curves
+@_OLD_CURVES
 @click.option("--policy", "policies", type=PolicyType(), multiple=True,
               default=("one", "static", "size", "mckp"), show_default=True)
 @click.option("--io-nodes", type=click.IntRange(1, 65536), default=12, show_default=True)
@@ -213,10 +216,11 @@ def _weighted(jobs: Sequence[Job], weights: Sequence[str]) -> list[Job]:
 @arbitrate.command()
 @click.option("--forge", type=_Paths(), help="FORGE's tables: a curve of each pattern.")
 @click.option("--bench", type=_Paths(), help="results.json or results.parquet of the bench.")
-@click.option("--darshan", type=_Paths(), help="Darshan logs: a curve of each program, estimated from --base.")
+@renamed("--darshan", "--darshan-log")
+@click.option("--darshan-log", type=_Paths(), help="Darshan logs: a curve of each program, estimated from --base.")
 @click.option("--setup", type=_PATH, metavar="FILE",
               help="Set-up of `mpiio-ext analyze`: its store's logs and statistics, likewise.")
-@click.option("--base", type=_Paths(), help="Measured patterns in FORGE's format, for --darshan and --setup.")
+@click.option("--base", type=_Paths(), help="Measured patterns in FORGE's format, for --darshan-log and --setup.")
 @click.option("--as", "program", metavar="PROGRAM", help="Name of the one curve: that of the program, for the arbiter.")
 @click.option("--store", type=_PATH, metavar="FILE",
               help="Keep the curves there, each as a new version. Without measurements: show what is there.")
@@ -231,11 +235,12 @@ def curves(store: Path | None, versions: bool, undo: str | None, match: str, pro
     from mpiio_ext.delegates.arbitration import draw, gather
     from mpiio_ext.delegates.arbitration.store import Store, plain
 
-    given = [f"--{name}" for name in ("forge", "bench", "darshan", "setup") if sources[name] is not None]
+    given = [f"--{name.replace('_', '-')}" for name in ("forge", "bench", "darshan_log", "setup")
+             if sources[name] is not None]  # fmt: skip
     if (versions or undo is not None) and (store is None or given):
         raise click.UsageError("--versions and --undo are for --store FILE, without measurements")
     if len(given) > 1 or (not given and store is None):
-        raise click.UsageError("name measurements by one of --forge, --bench, --darshan and --setup, or a --store")
+        raise click.UsageError("name measurements by one of --forge, --bench, --darshan-log and --setup, or a --store")
     kept = None if store is None else Store(store)
     if kept is not None and undo is not None:
         click.echo(f"{undo}: version {kept.undo(undo)} holds again", err=as_json)
@@ -277,7 +282,7 @@ def _found(given: Sequence[str], kept: Store | None, sources: Mapping[str, Any])
     from mpiio_ext.analytics import learnt
 
     patterns, notes = (learnt.patterns_of_store(sources["setup"]) if sources["setup"] is not None
-                       else learnt.patterns_of_logs(sources["darshan"]))
+                       else learnt.patterns_of_logs(sources["darshan_log"]))
     if not patterns:
         raise CurveError("no log says what a program has read or written" + "".join(f"; {note}" for note in notes))
     return gather.learnt(patterns, sources["base"]), notes
