@@ -29,7 +29,8 @@ class Kind:
     ----------
     group : str
         ``known``: the rules were made with it; ``held``: written after them; ``later``: written after they had been
-        mended with those, and ``last``, with which nothing was mended; ``mixture``: of known ones.
+        mended with those, and ``last``, with which nothing was mended; ``fresh``: written by somebody who had made no
+        rule; ``mixture``: of known ones.
     causes : mapping of str to float
         Cause -> its share of the I/O time, largest first; empty: nothing may be said with high confidence.
     instead : tuple of str
@@ -137,6 +138,23 @@ _SINGLE |= {
     "ranks_in_turn": _kind("known", "turns", "large", ""),
     "root_metadata": _kind("known", "metadata"),
     "stdio_bytes": _kind("known", "small_requests"),
+}
+_SINGLE |= {
+    "append_log": _kind("fresh", "small_requests"),
+    "tiny_collectives": _kind("fresh", "small_requests", "mpiio"),
+    "shared_records": _kind("fresh", "shared_pointer", "mpiio", "small_requests"),
+    "sieved_reads": _kind("fresh", "read_amplification", "mpiio"),
+    "late_to_collectives": _kind("fresh", "late_rank", "mpiio", ""),  # without DXT it is one of two things
+    "read_back": _kind("fresh", "", "mpiio large"),
+    "filled_before": _kind("fresh", "root_writes", "mpiio large", "stragglers"),
+    "own_parts": _kind("fresh", "redundant_reads", "large", ""),
+    "backward_reads": _kind("fresh", "small_requests", "", ""),
+    "synchronous_writes": _kind("fresh", "small_requests", "possible"),
+    "scratch_blocks": _kind("fresh", "", "", "redundant_reads"),
+    "small_broadcasts": _kind("fresh", "root_reads"),
+    "ten_times": _kind("fresh", "stragglers", "large", "root_writes"),  # of two ranks it has 91 %
+    "temporary_files": _kind("fresh", "metadata"),
+    "late_start": _kind("fresh", "", "large"),
 }
 _MIXED = (
     ("one_writer", "metadata_storm"),

@@ -103,6 +103,9 @@ class Row:
     wall, called : seconds in which any rank is in a request, and in which any is in a request or an MPI-IO call.
     calls : array
         Of each rank: seconds in MPI-IO calls; 0 without them.
+    late, late_rank : float, int
+        Seconds that an average rank waits in the MPI-IO calls for the one that makes its call last, because of what
+        that rank does between its calls; the rank which is that most often. 0 where ranks make not equally many calls.
     blocks, shared : blocks of which a request covers a part, and those that several ranks cover so (of a sample).
     stripe_time, stripe_bytes : array
         Seconds and bytes of requests within one stripe, for each place of the layout.
@@ -124,6 +127,8 @@ class Row:
     calls: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
     blocks: int = 0
     shared: int = 0
+    late: float = 0.0
+    late_rank: int = -1
     stripe_time: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
     stripe_bytes: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
 
@@ -152,6 +157,8 @@ class Calls:
     syncs, stats, flushes : calls of fsync and fdatasync, of stat, and of fflush, of all ranks.
     mpi : mapping of bool to float
         Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
+    mean : mapping of bool to float
+        The same of an average rank.
     opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view.
     """
 
@@ -159,6 +166,7 @@ class Calls:
     stats: int = 0
     flushes: int = 0
     mpi: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
+    mean: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     opening: float = 0.0
 
 

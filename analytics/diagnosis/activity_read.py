@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 #: Requests that are looked at together; blocks that are kept of a file.
 _BATCH = 1 << 18
 _MOST_BLOCKS = 1 << 20
+#: MPI-IO calls of a rank on a file that are held against those of the others.
+_MOST_CALLS = 1 << 14
 #: Buckets of sizes (quarter octaves) and of durations (half octaves from 2**-24 s).
 _SIZES, _DURATIONS, _SHORTEST = 192, 80, -24
 
@@ -115,6 +117,8 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
         ):
             calls = found.calls.setdefault(_signed(file), Calls())
             mpi, ranks = calls.mpi, found.processes if rank < 0 else 1
+            calls.mean[False] += reading / found.processes
+            calls.mean[True] += writing / found.processes
             calls.opening = max(calls.opening, rest / ranks)
             for way, own, other in ((False, reading, writing + rest), (True, writing, reading + rest)):
                 most = max(own / ranks, min(own, longest - other / ranks)) if rank < 0 else own
@@ -225,6 +229,46 @@ def _batches(log: DarshanFile, module: str, found: Activity) -> Iterator[_Batch]
         yield _Batch(kept)
 
 
+class _Late:
+    """Who makes each MPI-IO call of a file last, and how long the others have waited for it, while records come.
+
+    A rank is late by what it does between its calls: where it leaves the call before later than others, as an
+    aggregator does, the time in that call is not counted.
+    """
+
+    def __init__(self) -> None:
+        self.latest, self.pause, self.who = np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
+        self.starts, self.pauses = np.zeros(0), np.zeros(0)
+        self.ranks: set[int] = set()
+        self.alike = True
+
+    def add(self, start: Numbers, end: Numbers, rank: int) -> None:
+        """Add the calls of one rank."""
+        pause = np.append(0.0, np.maximum(start[1:] - end[:-1], 0.0))[:_MOST_CALLS]
+        start = start[:_MOST_CALLS]
+        if not self.ranks:
+            self.latest, self.pause, self.who = start.copy(), pause.copy(), np.full(len(start), rank)
+            self.starts, self.pauses = np.zeros(len(start)), np.zeros(len(start))
+        if len(start) != len(self.starts) or rank in self.ranks:
+            self.alike = False
+            return
+        self.ranks.add(rank)
+        last = start > self.latest
+        self.latest, self.pause = np.where(last, start, self.latest), np.where(last, pause, self.pause)
+        self.who = np.where(last, rank, self.who)
+        self.starts += start
+        self.pauses += pause
+
+    def lost(self, ranks: int) -> tuple[float, int]:
+        """Return the seconds that an average rank waits, and for whom most often; 0 where not all make these calls."""
+        count = len(self.ranks)
+        if not self.alike or count < max(ranks, 2):
+            return 0.0, -1
+        wait = np.clip(np.minimum(self.latest - self.starts / count, self.pause - self.pauses / count), 0.0, None)
+        for_whom = np.bincount(self.who, wait)
+        return float(wait.sum()), int(np.argmax(for_whom))
+
+
 class _Sums:
     """Sums of one file in one direction, while batches come."""
 
@@ -234,12 +278,13 @@ class _Sums:
         self.sums = np.zeros(5)
         self.union, self.called = Union(), Union()
         self.calls: collections.defaultdict[int, float] = collections.defaultdict(float)
+        self.late = _Late()
         self.blocks: list[Whole] = []
         self.kept, self.every = 0, 1
         stripes = layout.stripes if 1 < layout.stripes <= 4096 and layout.stripe_bytes > 0 else 0
         self.stripe = np.zeros((2, stripes))
 
-    def row(self) -> Row:
+    def row(self, processes: int) -> Row:
         """Return what is kept of it."""
         ranks = np.array(list(self.ranks), np.int64)
         values = np.array(list(self.ranks.values())).reshape(-1, 5).T
@@ -250,7 +295,7 @@ class _Sums:
         requests, moved, busy, first, last = values
         return Row(ranks, requests, moved, busy, first, last, unaligned, consecutive, forward, regular, pairs,
                    self.union.seconds, self.called.seconds, calls, blocks, shared,
-                   self.stripe[0], self.stripe[1])  # fmt: skip
+                   *self.late.lost(processes), self.stripe[0], self.stripe[1])  # fmt: skip
 
     def add_blocks(self, blocks: Whole, rank: int) -> None:
         """Add blocks of which a rank covers a part."""
@@ -289,7 +334,8 @@ def _add_requests(found: Activity, log: DarshanFile, layouts: Mapping[int, Layou
                 start, end = batch.part(number)
                 into.calls[access.rank] += float((end - start).sum())
                 into.called.add(*merged(start, end))
-    found.rows = {key: each.row() for key, each in sums.items()}
+                into.late.add(start, end, access.rank)
+    found.rows = {key: each.row(found.processes) for key, each in sums.items()}
     found.wall = {way: union.seconds for way, union in ways.items()}
     ways[True].add(*ways[False].parts())
     found.busy = ways[True].parts()

@@ -86,11 +86,37 @@ def larger_pieces(*, flushed: bool) -> Advice:
     )
 
 
-def read_once() -> Advice:
-    """Ranks read the same data."""
+def come_together() -> Advice:
+    """A rank comes late to collective calls."""
     return Advice(
-        "Let one rank of the job, or of each node, read the data and broadcast them (MPI_Bcast), or read by collective"
-        " calls (MPI_File_read_all): the data then leave the storage once.",
+        "Look at what that rank does before the calls (more work, output, a slow node), not at the storage: the time in"
+        " collective calls is that of waiting for it.",
+    )
+
+
+def own_offsets() -> Advice:
+    """A shared file pointer."""
+    return Advice(
+        "Let each rank compute its place (MPI_Exscan of the sizes) and write there (MPI_File_write_at_all); the shared"
+        " pointer makes ranks wait for one another. Or give each rank a file of its own for logs.",
+    )
+
+
+def unsieved_reads() -> Advice:
+    """Gaps that are read."""
+    return Advice(
+        "Or read the pieces alone, where gaps are far larger than they (ROMIO; other libraries ignore the hint).",
+        "mpiio-ext run -H romio_ds_read=disable -- PROGRAM",
+        "docs/hints.md",
+    )
+
+
+def read_once(*, again: bool = False) -> Advice:
+    """Ranks read the same data."""
+    keep = "Keep in memory what is needed again. " if again else ""
+    return Advice(
+        f"{keep}Let one rank of the job, or of each node, read the data and broadcast them (MPI_Bcast), or read by"
+        " collective calls (MPI_File_read_all): the data then leave the storage once.",
         see="docs/performance.md",
     )
 

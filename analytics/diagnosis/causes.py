@@ -16,6 +16,13 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
+from mpiio_ext.analytics.diagnosis.causes_calls import (
+    read_amplification,
+    read_modify_write,
+    shared_pointer,
+    shared_pointers,
+    tiny_calls,
+)
 from mpiio_ext.analytics.diagnosis.causes_ranks import (
     few_aggregators,
     few_writers,
@@ -32,20 +39,26 @@ from mpiio_ext.analytics.diagnosis.causes_storage import (
     storage_fault,
 )
 from mpiio_ext.analytics.diagnosis.causes_time import (
+    exchange,
+    late_rank,
     load_by_others,
     slowed_down,
     turns,
     waiting_calls,
 )
 from mpiio_ext.analytics.diagnosis.model import Finding
-from mpiio_ext.analytics.diagnosis.ranks import appended, time_in_calls
+from mpiio_ext.analytics.diagnosis.ranks import appended
 from mpiio_ext.analytics.diagnosis.words import said
-from mpiio_ext.analytics.factors.files import Files
-from mpiio_ext.analytics.tables.arrays import Flags, Numbers
-from mpiio_ext.common.units import amount_text, size_text
+from mpiio_ext.analytics.tables.arrays import Flags
+from mpiio_ext.common.units import size_text
 
 
 def small_requests(case: Case) -> Finding | None:
+    """Requests are small, and jump about, or cost more than their bytes."""
+    return _jumping(case) or tiny_calls(case)
+
+
+def _jumping(case: Case) -> Finding | None:
     """Requests are small and jump about."""
     limits = case.limits
     small, jumps = case.per_file["small"], case.per_file["non_consecutive"]
@@ -53,8 +66,9 @@ def small_requests(case: Case) -> Finding | None:
     chosen = case.files.critical & (small >= limits.small) & ((jumps >= limits.non_consecutive) | together)
     chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
     chosen &= ~(case.files["opens"] * limits.requests_of_an_open > counts)  # else the program does not jump, it reopens
+    chosen &= ~shared_pointers(case.files)
     if not chosen.any():
-        return _tiny_calls(case)
+        return None
     independent, collective = case.total("{independent}", chosen), case.total("{collective}", chosen)
     calls, requests = np.nansum([independent, collective]), float(np.nansum(counts[chosen]))
     mean, forward = case.total("{bytes}", chosen) / requests, case.total("{sequential}", chosen) / requests
@@ -77,6 +91,7 @@ def small_requests(case: Case) -> Finding | None:
         advice = [say.use_collective(direction), say.delegates()] if alone else [say.larger_requests(mpiio=False)]
     where = "appended to one file by several ranks" if together[chosen].all() else "not consecutive"
     where = "at random places" if forward < limits.forward else where
+    where = "each before the one before" if forward < limits.backward else where
     return case.finding(
         "small_requests",
         f"The {direction}s of critical files are small and {where}{' (independent calls)' if alone else ''}.",
@@ -90,105 +105,6 @@ def small_requests(case: Case) -> Finding | None:
         at_most=True,
         costs=tiny,
     )
-
-
-def _tiny_calls(case: Case) -> Finding | None:
-    """Bytes or lines go through the C library one by one: the calls take the time, though it gathers them."""
-    files, limits, calls = case.files, case.limits, np.nan_to_num(case.files["{requests}"])
-    of_posix = files.requests("read") + files.requests("write")
-    chosen = files.critical & ~(of_posix > 0) & (files["{bytes}"] <= limits.tiny_call_bytes * calls)
-    chosen &= calls >= limits.many_calls * np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
-    time, whole = float(np.nansum(case.in_calls[chosen])), float(case.exclusive[chosen].sum())
-    if not chosen.any() or not time >= limits.busy_calls * whole:
-        return None
-    count, verb = float(calls[chosen].sum()), "written" if case.write else "read"
-    mean = case.total("{bytes}", chosen) / count
-    flushes = float(sum(each.flushes for each, it in zip(case.calls, chosen, strict=True) if it)) if case.write else 0.0
-    flushed = flushes >= limits.flushed * count
-    why = ", and flushed again and again: each flush is a request"
-    why = why if flushed else ": the calls take the time, not the storage"
-    return case.finding(
-        "small_requests",
-        f"Tiny pieces are {verb} through the C library, {amount_text(case.value(mean))} a call"
-        f"{why}.",
-        time,
-        "high",
-        "number, bytes and time of these calls are in the log",
-        [
-            *case.evidence("mean piece", mean, "B"),
-            *case.evidence("calls (fwrite, fprintf, fputc, fread …)", count, "count"),
-            *(case.evidence("flushes (fflush)", flushes, "count") if flushed else []),
-            *case.evidence("time of a process in them", time, "s"),
-        ],
-        [say.larger_pieces(flushed=flushed)],
-        chosen,
-        at_most=True,
-        costs=True,
-    )
-
-
-def read_modify_write(case: Case) -> Finding | None:
-    """The MPI library reads ranges of a file in order to write pieces of them: data sieving."""
-    files, limits = case.files, case.limits
-    asked, read = files["mpiio_bytes_read"], files["bytes_read"]
-    written, stored = files["mpiio_bytes_written"], files["bytes_written"]
-    extra = np.maximum(read - asked, 0.0)  # unknown where Darshan has either not
-    amplified = stored >= limits.amplified * written
-    sieved = (extra >= limits.read_modify_write * written) & _while_writing(files) & (extra <= 1.1 * stored)
-    chosen = files.critical & (written > 0) & (sieved | amplified)
-    if not chosen.any():
-        return None
-    direction, much = files.direction, bool((amplified | (extra >= 0.5 * written))[chosen].any())
-    needless = np.where(read > 0, extra / np.where(read > 0, read, 1.0), np.where(asked > 0, 0.0, 1.0))
-    reading, writing = np.nan_to_num(files["read_time"]), np.nan_to_num(files["write_time"])
-    cost = reading * needless + writing * np.clip(1 - written / np.maximum(stored, 1.0), 0, 1)
-    part = cost / np.maximum(reading + writing, 1e-12) if much else np.ones(len(files))
-    part = part if direction == "write" else needless
-    inside = np.array([max(calls.mpi.values()) for calls in case.calls])
-    known = inside > 0
-    requests = time_in_calls(files, "both")
-    busy = np.minimum(np.where(known, np.maximum(inside, requests), np.inf), case.exclusive)
-    waits = bool((known & (busy > 2 * requests) & ~np.array(case.complete))[chosen].any())  # what for, nobody knows
-    at_most = waits or (direction == "write" and not (much and known[chosen].all()))
-    empty = float(files["read_size_0_100"][chosen].sum() / max(1.0, float(files.requests("read")[chosen].sum())))
-    return case.finding(
-        "read_modify_write",
-        (f"The MPI library reads what it is about to overwrite: it writes small pieces by read-modify-write"
-         f"{_amplified(case, written, stored, chosen) if much else ''}.")
-        if direction == "write"
-        else "The reads are not the program's: the MPI library reads what it is about to overwrite.",
-        float((busy * part)[chosen].sum()),
-        "high" if not (asked[chosen] > 0).any() or amplified[chosen].any() else "medium",
-        "POSIX reads or writes bytes of the file that no MPI-IO call asked for"
-        + ("" if direction == "read" else "; how long the ranges stay locked is not in the log"),
-        [
-            *case.evidence("read through POSIX", float(read[chosen].sum()), "B"),
-            *case.evidence("read through MPI-IO", float(asked[chosen].sum()), "B"),
-            *case.evidence("written through POSIX", case.total("bytes_written", chosen & ~np.isnan(stored)), "B"),
-            *case.evidence("written through MPI-IO", float(written[chosen].sum()), "B"),
-            *(case.evidence("reads of at most 100 B, of all reads", empty, "share") if empty >= 0.5 and much else []),
-            *(case.evidence("time in reads, all ranks", float(reading[chosen].sum()), "s") if much else []),
-            *(case.evidence("time in writes, all ranks", float(writing[chosen].sum()), "s") if much else []),
-            *(case.evidence("time of a rank in MPI-IO calls", float(inside[chosen].sum()), "s") if waits else []),
-        ],
-        say.no_sieving(),
-        chosen,
-        at_most=at_most,
-        costs=direction == "read" or much,
-    )  # fmt: skip
-
-
-def _while_writing(files: Files) -> Flags:
-    """Return for each file whether it is read while it is written, and not before or afterwards; true if unknown."""
-    apart = (files["read_start"] >= files["write_end"]) | (files["write_start"] >= files["read_end"])
-    return np.asarray(~apart)
-
-
-def _amplified(case: Case, written: Numbers, stored: Numbers, chosen: Flags) -> str:
-    """Return how many bytes reach the file system of those that the program writes, in words."""
-    asked, moved = float(written[chosen].sum()), float(np.nansum(stored[chosen]))
-    return (f" ({said(case.value(asked), 'B')} of MPI-IO writes are {said(case.value(moved), 'B')} at the file system,"
-            f" {said(case.value(moved / asked), 'ratio')} as much)")  # fmt: skip
 
 
 def serialised(case: Case) -> Finding | None:
@@ -370,6 +286,8 @@ def dominant_file(case: Case) -> Finding | None:
 RULES: tuple[Callable[[Case], Finding | None], ...] = (
     slow_ost,
     read_modify_write,
+    read_amplification,
+    shared_pointer,
     small_requests,
     redundant_reads,
     contention,
@@ -383,6 +301,8 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     metadata,
     stragglers,
     turns,
+    late_rank,
+    exchange,
     waiting_calls,
     syncs,
     slowed_down,
@@ -394,10 +314,13 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
 #: What is only an effect of a cause, where that is sure and about the same files.
 EFFECTS: dict[str, tuple[str, ...]] = {
     "read_modify_write": ("small_requests", "unaligned", "root_reads", "waiting_calls", "turns", "stragglers",
-                          "slowed_down"),
+                          "slowed_down", "exchange"),
     "syncs": ("small_requests", "small_files", "serialised", "slowed_down", "unaligned"),
     "turns": ("contention", "stragglers", "waiting_calls", "serialised", "unaligned"),
-    "small_requests": ("waiting_calls", "slowed_down"),
+    "small_requests": ("waiting_calls", "slowed_down", "exchange"),
+    "late_rank": ("exchange", "waiting_calls", "stragglers"),
+    "shared_pointer": ("waiting_calls", "turns", "stragglers", "slowed_down", "unaligned"),
+    "read_amplification": ("small_requests", "unaligned", "waiting_calls", "redundant_reads", "contention"),
     "redundant_reads": ("contention", "slowed_down"),
     "metadata": ("small_files",),
     "shared_opens": ("small_files", "stragglers", "waiting_calls"),

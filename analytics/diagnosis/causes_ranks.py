@@ -122,15 +122,17 @@ def few_aggregators(case: Case) -> Finding | None:
     few = (case.movers * limits.one_rank <= 1) | ((case.movers <= ranks / 16) & (2 * case.movers <= stripes))
     chosen = files.critical & _collective(case) & (ranks > 1) & few
     chosen &= files["{bytes}"] >= limits.aggregated_bytes  # a single round of the exchange needs one aggregator
+    chosen &= ~(files["{bytes}"] * ranks <= limits.tiny_bytes * files["{collective}"])  # and so do tiny ones
     if not chosen.any():
         return None
     row = next(row for row in case.order if chosen[row])
     count, sure = round(float(case.movers[row])), _busy(case, chosen) >= limits.busy_aggregator
     who = f"{count} of {said(case.value(ranks[row]), 'count')} processes"
+    late = float(sum(each.late for _, each in case.traced(chosen)))  # the others wait for another reason
     return case.finding(
         "few_aggregators",
         f"Too few aggregators: {who} {files.direction}{'s' * (count == 1)} all the data of the collective calls.",
-        float(case.exclusive[chosen].sum()),
+        max(0.0, float(case.exclusive[chosen].sum()) - late),
         "high" if sure else "medium",
         "the slowest rank has the bytes of the file, the calls are collective"
         + ("" if sure else "; it is in calls for a small part of the time only"),

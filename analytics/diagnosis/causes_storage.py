@@ -122,9 +122,11 @@ def redundant_reads(case: Case) -> Finding | None:
     many = bool((files["ranks"] >= limits.many_ranks)[chosen].all())  # small requests of few cost by themselves
     moved = case.total("{bytes}", chosen)
     extent = float(files["max_offset_read"][chosen].sum() + chosen.sum())
+    each = bool((again <= 1.25 * files["ranks"])[chosen].all())  # else a rank reads its own again, or all do all
+    what = "Ranks read the same data, each for itself" if each else "The same data are read again and again"
     return case.finding(
         "redundant_reads",
-        f"Ranks read the same data, each for itself: {amount_text(case.value(moved))} are read of"
+        f"{what}: {amount_text(case.value(moved))} are read of"
         f" {amount_text(case.value(extent))}, {said(case.value(moved / extent), 'ratio')} over.",
         float((case.in_calls * (1 - 1 / np.where(chosen, again, 1.0)))[chosen].sum()),
         "high" if large or many else "medium",
@@ -135,7 +137,7 @@ def redundant_reads(case: Case) -> Finding | None:
             *case.evidence("ranks that open the file", case.mean(files["ranks"], chosen), "count"),
             *case.evidence("OSTs of the file", case.mean(files["stripe_count"], chosen), "count"),
         ],
-        [say.read_once()],
+        [say.read_once(again=not each)],
         chosen,
         at_most=True,
     )

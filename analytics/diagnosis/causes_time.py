@@ -120,6 +120,71 @@ def waiting_calls(case: Case) -> Finding | None:
     )
 
 
+def late_rank(case: Case) -> Finding | None:
+    """A rank comes late to collective calls, and the others wait in these for it: not for the storage."""
+    files, limits = case.files, case.limits
+    for place, row in case.traced(files.critical & (files["{collective}"] > 0) & ~(files["{independent}"] > 0)):
+        lost, inside = min(row.late, float(case.exclusive[place])), float(row.calls.mean() if len(row.calls) else 0.0)
+        if lost < limits.late * case.exclusive[place]:
+            continue
+        return case.finding(
+            "late_rank",
+            f"Ranks wait in collective calls for one that comes late, rank {row.late_rank} most: not for the storage.",
+            lost,
+            "high",
+            "DXT has the beginning and the end of each rank's calls; what the rank does between them is not in it",
+            [
+                *case.evidence("time that an average rank waits for the last one", lost, "s"),
+                *case.evidence("time of an average rank in these calls", inside, "s"),
+                *case.evidence("time in which any rank is in a request", row.wall, "s"),
+            ],
+            [say.come_together()],
+            _one(case, place),
+            costs=True,
+        )
+    return None
+
+
+def without_requests(case: Case, place: int) -> tuple[float, float]:
+    """Return of the time in a file's collective calls (s) that in which no rank is in a request, and the whole.
+
+    DXT tells both; else it is at least what an average rank spends in the calls beyond the requests of all ranks.
+    """
+    row, files = case.rows[place], case.files
+    if not (files["{collective}"][place] > 0 and case.per_file["no_collective"][place] <= 0.5):
+        return 0.0, 0.0
+    if row is not None and case.complete[place] and row.called > 0:
+        return row.called - row.wall, row.called
+    inside = case.calls[place].mean[case.write]
+    return max(0.0, inside - float(np.nan_to_num(files["{time}"][place]))), inside
+
+
+def exchange(case: Case) -> Finding | None:
+    """Most of the time in collective calls no rank is in a request: data are exchanged, or a rank comes late."""
+    files, limits = case.files, case.limits
+    idle = np.array([without_requests(case, place)[0] for place in range(len(files))])
+    idle = np.minimum(idle, case.exclusive)
+    several = ~(case.movers * limits.one_rank <= 1)  # else the one aggregator is what they wait for
+    chosen = files.critical & several & (idle >= 0.5 * case.exclusive) & (files["ranks"] > 1)
+    if not chosen.any():
+        return None
+    return case.finding(
+        "exchange",
+        "Collective calls are not in requests for most of their time: ranks exchange data, or wait for one that comes"
+        " late.",
+        float(idle[chosen].sum()),
+        "medium",
+        "times of the calls and of the requests are in the log; which of the two it is, is not",
+        [
+            *case.evidence("time in collective calls without a request", float(idle[chosen].sum()), "s"),
+            *case.evidence("time of all ranks in requests", case.total("{time}", chosen), "s"),
+        ],
+        [say.come_together()],
+        chosen,
+        costs=True,
+    )
+
+
 def slow_stripe(case: Case) -> Finding | None:
     """Requests to one OST of a striped file take far longer than those to the others."""
     for place, row in case.traced(case.files.critical):

@@ -28,6 +28,7 @@ from mpiio_ext.analytics.diagnosis.beyond import beyond, why_unknown
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.causes import RULES, dominant_file, without_effects
 from mpiio_ext.analytics.diagnosis.causes_ranks import metadata
+from mpiio_ext.analytics.diagnosis.causes_time import without_requests
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import Diagnosis, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.together import LogTime, log_time
@@ -242,7 +243,7 @@ def _notes(case: Case) -> list[str]:
     """Return what was seen and is no cause."""
     notes = []
     small, jumps = case.small, case.per_job["non_consecutive"]
-    if small >= case.limits.small and jumps < case.limits.non_consecutive:
+    if small >= case.limits.small and jumps < case.limits.non_consecutive and "small_requests" not in case.about:
         notes.append(
             f"{said(case.value(small), 'share')} of the requests are small, but most follow the one before: the"
             " operating system can merge them."
@@ -260,13 +261,13 @@ def _notes(case: Case) -> list[str]:
             f"At most {said(case.value(case.busy), 'share')} of the critical time is spent in calls, all ranks"
             " together: the files are open for long and accessed now and then; their times say little."
         )
-    calls = [(row.called, row.wall) for place, row in case.traced(case.files.critical) if row.called > 0
-             and case.files["{collective}"][place] > 0]  # fmt: skip
-    called, stored = (sum(each) for each in zip(*calls, strict=True)) if calls else (0.0, 0.0)
-    if called - stored >= 0.2 * case.time > 0:
+    calls = [without_requests(case, place) for place in case.order]
+    idle, called = (sum(each) for each in zip(*calls, strict=True)) if calls else (0.0, 0.0)
+    if idle >= 0.2 * case.time > 0:
+        least, source = ("", " (DXT)") if any(case.complete) else ("at least ", "")
         notes.append(
-            f"For {said(case.value(1 - stored / called), 'share')} of the time in collective calls no rank is in a"
-            f" {case.files.direction} of the file system: data are exchanged, or ranks wait (DXT)."
+            f"For {least}{said(case.value(min(1.0, idle / called)), 'share')} of the time in collective calls no rank"
+            f" is in a {case.files.direction} of the file system: data are exchanged, or ranks wait{source}."
         )
     aside = int(case.files.background().sum())
     if aside:

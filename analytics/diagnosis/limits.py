@@ -26,12 +26,16 @@ class Limits:
         confidence, however fast the job is.
     forward : float
         Share of requests behind the one before, below which the places are called random (half of random ones are).
+    backward : float
+        The same share below which each is called to be before the one before.
     requests_of_an_open : float
         Requests of each open below which small requests are no cause, but opens may be.
     small, non_consecutive, unaligned, independent : float
         Share of a file's requests, or of its MPI-IO calls, from which on the file is called so.
     read_modify_write : float
         Bytes that POSIX reads and no MPI-IO call asked for, over those that MPI-IO writes to the file.
+    reads_of_a_write : float
+        POSIX reads for each write from which on these belong to read-modify-write, whatever they read.
     amplified : float
         Bytes that POSIX writes to a file, over those that MPI-IO does, from which on that is called amplified.
     contention : float
@@ -40,8 +44,12 @@ class Limits:
         How often the bytes of a file are read over, at least, and that over its ranks, from which on ranks are said to
         read the same; ranks from which on that is sure whatever the size of their requests.
     tiny_call_bytes, many_calls, busy_calls
-        Bytes of a call of the C library up to which it is tiny; such calls of a rank, and the share of the critical
-        time that it spends in them, from which on they are a cause.
+        Mean bytes of calls, of the C library or of POSIX, up to which they are tiny; such calls of a rank, and the
+        share of the critical time that it spends in them, from which on they are a cause.
+    many_collectives : float
+        Collective calls of a rank, of ``tiny_bytes`` of all ranks together at most, from which on they are a cause.
+    slow_request : float
+        Time (s) for a small request from which on it waits for the storage, though it follows the one before.
     flushed : float
         Flushes for each such call from which on it is told that pieces are flushed.
     root : float
@@ -80,6 +88,9 @@ class Limits:
         Ranks in a request at once, on average, up to which they are called to take turns.
     waits : float
         Time in MPI-IO calls over that in their requests from which on the calls are said to wait.
+    late : float
+        Share of a file's time in which an average rank waits in collective calls for the last one, from which on that
+        is a cause.
     own_share : float
         The job's share of what its OSTs moved, up to which others are said to load them.
     synced, many_syncs : float
@@ -100,12 +111,14 @@ class Limits:
     small_bytes: int = 1 << 20
     tiny_bytes: int = 64 << 10
     forward: float = 0.75
+    backward: float = 0.1
     requests_of_an_open: float = 2.0
     small: float = 0.5
     non_consecutive: float = 0.5
     unaligned: float = 0.5
     independent: float = 0.5
     read_modify_write: float = 0.05
+    reads_of_a_write: float = 0.1
     amplified: float = 1.5
     contention: float = 3.0
     again: float = 2.0
@@ -114,6 +127,8 @@ class Limits:
     tiny_call_bytes: int = 512
     many_calls: float = 10_000.0
     busy_calls: float = 0.1
+    many_collectives: float = 1_000.0
+    slow_request: float = 5e-4
     flushed: float = 0.3
     root: float = 0.5
     one_rank: float = 0.9
@@ -137,6 +152,7 @@ class Limits:
     taking_turns: float = 3.0
     in_turn: float = 1.2
     waits: float = 1.5
+    late: float = 0.3
     own_share: float = 0.5
     synced: float = 0.2
     many_syncs: float = 10.0

@@ -18,7 +18,8 @@ struct kind {
     void (*run)(void);
 };
 
-extern const struct kind known_kinds[], held_kinds[], later_kinds[], last_kinds[]; /* up to the one without a name */
+/* Each up to the one without a name. */
+extern const struct kind known_kinds[], held_kinds[], later_kinds[], last_kinds[], fresh_kinds[];
 
 extern int rank, ranks, size;
 extern char folder[PATH_BYTES - 64]; /* of all files */

@@ -85,7 +85,8 @@ def test_small_requests_and_their_advice(way: str) -> None:
     for extra, word in ((independent, "mpiox_delegates="), (none, "1 MB"), ({}, f"romio_cb_{way}=enable")):
         found = causes(file(0, 10, way, **small(way, **extra)))["small_requests"]
         assert any(word in each.text + each.command for each in found.advice)
-    consecutive = diagnose(JOB, [file(0, 10, way, **small(way, **{f"consec_{way}s": 99}))])
+    follow = small(way, **{f"consec_{way}s": 99, f"{way}_time": 0.01})
+    consecutive = diagnose(JOB, [file(0, 10, way, **follow)])
     assert list(consecutive.findings) == []
     assert "most follow the one before" in consecutive.notes[0]
     large = file(0, 10, way, **small(way, **{f"bytes_{'written' if way == 'write' else 'read'}": 1 << 40}))
@@ -93,14 +94,14 @@ def test_small_requests_and_their_advice(way: str) -> None:
 
 
 def test_read_modify_write_is_told_from_reads_of_the_program() -> None:
-    sieved = {"bytes_read": 10 << 20, "mpiio_bytes_read": 0, "mpiio_bytes_written": 100 << 20}
+    sieved = {"bytes_read": 10 << 20, "mpiio_bytes_read": 0, "mpiio_bytes_written": 99 << 20}
     found = causes(file(0, 10, **sieved))["read_modify_write"]
     assert [(each.meaning.split()[-1], each.value / (1 << 20)) for each in found.evidence] == [
-        ("POSIX", 10), ("MPI-IO", 0), ("POSIX", 100), ("MPI-IO", 100)]  # fmt: skip
+        ("POSIX", 10), ("MPI-IO", 0), ("POSIX", 100), ("MPI-IO", 99)]  # fmt: skip
     assert found.at_most and found.confidence == "high"
     assert any("romio_ds_write=disable" in each.command for each in found.advice)
     for other in ({"mpiio_bytes_read": 9 << 20}, {"mpiio_bytes_read": None}, {"mpiio_bytes_written": 0},
-                  {"bytes_read": 4 << 20}):  # fmt: skip
+                  {"bytes_read": 4 << 20}, {"mpiio_bytes_written": 100 << 20}):  # fmt: skip
         assert "read_modify_write" not in causes(file(0, 10, **{**sieved, **other}))
 
 

@@ -1,0 +1,275 @@
+"""The rules about how libraries carry calls out: read-modify-write, tiny pieces, pointers and reads of the MPI library.
+
+Problem. What reaches the file system is not what the program asked for: the MPI library reads ranges to write pieces,
+or to read them, and keeps a shared pointer in a file of its own. And a call may cost more than its bytes.
+
+Algorithm. Bytes, calls and times of MPI-IO are held against those of POSIX. Read-modify-write writes the gaps as well:
+so more is written than was asked for, by requests within the MPI-IO calls. Tiny pieces are a cause where a rank makes
+many, and spends the time in them.
+
+Guarantees. Bytes that a program reads or writes through POSIX itself, beside MPI-IO, are not the MPI library's: where
+exactly as much is written as was asked for, or the requests take far longer than the MPI-IO calls, nothing is said.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mpiio_ext.analytics.diagnosis import advice as say
+from mpiio_ext.analytics.diagnosis.case import Case
+from mpiio_ext.analytics.diagnosis.model import Finding
+from mpiio_ext.analytics.diagnosis.ranks import time_in_calls
+from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.factors.files import Files, bins
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+from mpiio_ext.common.units import amount_text
+
+
+def tiny_calls(case: Case) -> Finding | None:
+    """Bytes or lines are handed over one by one: the calls take the time, though somebody gathers them."""
+    return _tiny_collectives(case) or _tiny_pieces(case) or _waits_for_each(case)
+
+
+def _tiny_pieces(case: Case) -> Finding | None:
+    """Tiny pieces through the C library, or by the calls of POSIX, one behind the other."""
+    files, limits, calls = case.files, case.limits, np.nan_to_num(case.files["{requests}"])
+    of_posix = files.requests("read") + files.requests("write") > 0
+    calls = np.where(of_posix, files.requests(), calls)
+    tiny = files["{bytes}"] <= limits.tiny_call_bytes * calls
+    among = sum(np.nan_to_num(files[name]) for name in bins(files.direction)[:2])  # up to 1 KiB
+    chosen = files.critical & (tiny | (of_posix & (among >= 0.9 * calls)))
+    chosen &= calls >= limits.many_calls * np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    chosen &= ~(files["opens"] * limits.requests_of_an_open > calls) & ~shared_pointers(files)
+    time, whole = float(np.nansum(case.in_calls[chosen])), float(case.exclusive[chosen].sum())
+    if not chosen.any() or not time >= limits.busy_calls * whole:
+        return None
+    count, verb = float(calls[chosen].sum()), "written" if case.write else "read"
+    mean, posix = case.total("{bytes}", chosen) / count, bool(of_posix[chosen].all())
+    sure = bool(tiny[chosen].all())
+    flushes = float(sum(each.flushes for each, it in zip(case.calls, chosen, strict=True) if it)) if case.write else 0.0
+    flushed = flushes >= limits.flushed * count
+    why = ", and flushed again and again: each flush is a request" if flushed else (
+        ": each costs more than its bytes" if posix else ": the calls take the time, not the storage")
+    through, of_what = ("one by one", "read, write") if posix else ("through the C library", "fwrite, fprintf, fputc")
+    return case.finding(
+        "small_requests",
+        f"Tiny pieces are {verb} {through}, {amount_text(case.value(mean)) if sure else 'most of 1 KiB or less'} a call"
+        f"{why}.",
+        time,
+        "high" if sure else "medium",
+        "number, bytes and time of these calls are in the log"
+        + ("" if sure else "; some are larger, and what time these take is not"),
+        [
+            *case.evidence("mean piece", mean, "B"),
+            *case.evidence(f"calls ({of_what} …)", count, "count"),
+            *(case.evidence("flushes (fflush)", flushes, "count") if flushed else []),
+            *case.evidence("time of a process in them", time, "s"),
+        ],
+        [say.larger_pieces(flushed=flushed)],
+        chosen,
+        at_most=True,
+        costs=sure,
+    )
+
+
+def _tiny_collectives(case: Case) -> Finding | None:
+    """Collective calls to which all ranks together give few bytes: each costs an exchange, and ranks meet in it."""
+    files, limits = case.files, case.limits
+    calls = np.nan_to_num(files["{collective}"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    moved = files["mpiio_bytes_written" if case.write else "mpiio_bytes_read"]
+    chosen = files.critical & (case.per_file["no_collective"] <= 0.5) & (files["ranks"] > 1)
+    chosen &= (calls >= limits.many_collectives) & (moved <= limits.tiny_bytes * calls)
+    inside = np.minimum(case.in_mpi, case.exclusive)
+    chosen &= inside >= 0.5 * case.exclusive
+    if not chosen.any():
+        return None
+    each, count = float(moved[chosen].sum() / calls[chosen].sum()), float(calls[chosen].sum())
+    return case.finding(
+        "small_requests",
+        f"Collective calls have few bytes, {amount_text(case.value(each))} of all ranks together: the calls take the"
+        " time, not the storage.",
+        float(inside[chosen].sum()),
+        "high",
+        "number, bytes and time of these calls are in the log",
+        [
+            *case.evidence("bytes of a call, all ranks together", each, "B"),
+            *case.evidence("collective calls of a rank", count, "count"),
+            *case.evidence("time of a rank in them", float(inside[chosen].sum()), "s"),
+            *case.evidence("time for each", float(inside[chosen].sum()) / count, "s"),
+        ],
+        [say.larger_requests(mpiio=True)],
+        chosen,
+        at_most=True,
+        costs=True,
+    )
+
+
+def _waits_for_each(case: Case) -> Finding | None:
+    """Small requests follow one another, and each takes as long as the storage needs: nobody gathers them."""
+    files, limits, counts = case.files, case.limits, case.files.requests()
+    ranks = np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    took = np.divide(files["{time}"], counts, out=np.full(len(files), np.nan), where=counts > 0)
+    chosen = files.critical & (counts >= 100 * ranks) & (case.request_bytes <= limits.tiny_bytes)
+    chosen &= (took >= limits.slow_request) & ~(case.syncs > 0) & ~shared_pointers(files)
+    if not chosen.any():
+        return None
+    each, mean = case.mean(took, chosen), case.mean(case.request_bytes, chosen)
+    return case.finding(
+        "small_requests",
+        f"Each small {files.direction} waits for the storage: {said(case.value(each), 's')} for"
+        f" {amount_text(case.value(mean))}, though one follows the other.",
+        float(np.nansum(case.in_calls[chosen])),
+        "medium",
+        "number, bytes and time are in the log; whether the program asks for it (O_SYNC, O_DIRECT) is not",
+        [
+            *case.evidence("time for each request", each, "s"),
+            *case.evidence("mean request", mean, "B", exact=True),
+            *case.evidence("requests", float(counts[chosen].sum()), "count"),
+        ],
+        [say.larger_requests(mpiio=False)],
+        chosen,
+        at_most=True,
+    )
+
+
+#: Hidden files in which MPI libraries keep the shared pointer of a file: that of ROMIO, that of OMPIO.
+_POINTER = re.compile(r"/\.([^/]+)\.shfp\.\d+[^/]*$|\.lockedfile$")
+
+
+def shared_pointers(files: Files) -> Flags:
+    """Return for each file whether an MPI library keeps a shared pointer in it; false where names are not known."""
+    names = files.table["file"].to_pylist() if "file" in files.table.schema.names else [None] * len(files)
+    return np.array([bool(name and _POINTER.search(name)) for name in names], bool)
+
+
+def shared_pointer(case: Case) -> Finding | None:
+    """Calls with the shared file pointer: ranks lock, read and rewrite a hidden file, one after the other."""
+    files, pointers = case.files, shared_pointers(case.files)
+    moves = float((files.requests("read") + files.requests("write"))[pointers].sum())
+    asked = [files[f"mpiio_{kind}_{way}s"] for kind in ("coll", "indep") for way in ("read", "write")]
+    calls = float(np.nansum(asked))
+    if not pointers.any() or not moves >= 0.5 * max(calls, 100.0):
+        return None
+    inside = float(max(max(each.mpi.values()) for each in case.calls))
+    time = min(max(inside, float(np.nansum(time_in_calls(files, "both")[pointers]))), case.time)
+    return case.finding(
+        "shared_pointer",
+        "Ranks wait for the shared file pointer (MPI_File_write_shared, MPI_File_read_shared): each call locks, reads"
+        " and rewrites a hidden file.",
+        time,
+        "high" if time >= 0.3 * case.time else "medium",
+        "requests to that file are in the log; time in locks is not",
+        [
+            *case.evidence("requests to the file of the pointer", moves, "count"),
+            *case.evidence("MPI-IO calls", calls, "count"),
+            *case.evidence("time of the slowest rank in MPI-IO calls", inside, "s"),
+        ],
+        [say.own_offsets()],
+        pointers,
+        at_most=True,
+        costs=True,
+    )
+
+
+def read_amplification(case: Case) -> Finding | None:
+    """The MPI library reads ranges of which the program wants pieces: data sieving, or collective buffers."""
+    files, limits = case.files, case.limits
+    asked, read = files["mpiio_bytes_read"], files["bytes_read"]
+    chosen = files.critical & (asked > 0) & (read >= limits.amplified * asked) & ~(files["bytes_written"] > 0)
+    chosen &= _within_calls(case) & (case.in_mpi > 0)
+    if case.write or not chosen.any():
+        return None
+    more = float(read[chosen].sum() / asked[chosen].sum())
+    wanted = float(asked[chosen].sum())
+    return case.finding(
+        "read_amplification",
+        f"The MPI library reads {said(case.value(more), 'ratio')} what the program asks for (data sieving):"
+        f" {said(case.value(float(read[chosen].sum())), 'B')} for {said(case.value(wanted), 'B')}.",
+        float((case.in_calls * (1 - asked / np.where(chosen, read, 1.0)))[chosen].sum()),
+        "high",
+        "bytes of MPI-IO and of POSIX are in the log; without it, each piece would be a request",
+        [
+            *case.evidence("read through POSIX", float(read[chosen].sum()), "B"),
+            *case.evidence("read through MPI-IO", wanted, "B"),
+            *case.evidence("what the program gets", wanted / case.time, "B/s"),
+        ],
+        [say.use_collective("read"), say.unsieved_reads()],
+        chosen,
+        at_most=True,
+        costs=wanted < limits.fast * case.time,
+    )
+
+
+def read_modify_write(case: Case) -> Finding | None:
+    """The MPI library reads ranges of a file in order to write pieces of them: data sieving."""
+    files, limits = case.files, case.limits
+    asked, read = files["mpiio_bytes_read"], files["bytes_read"]
+    written, stored = files["mpiio_bytes_written"], files["bytes_written"]
+    extra = np.maximum(read - asked, 0.0)  # unknown where Darshan has either not
+    many = files.requests("read") >= limits.reads_of_a_write * files.requests("write")  # of 0 bytes, of a new file
+    reads = (extra >= limits.read_modify_write * written) | many  # else the program itself writes, too
+    amplified = (stored >= limits.amplified * written) & reads
+    sieved = (extra >= limits.read_modify_write * written) & _while_writing(files) & (extra <= 1.1 * stored)
+    sieved &= stored > written  # gaps are written with the pieces: else the program itself reads
+    chosen = files.critical & (written > 0) & (sieved | amplified) & _within_calls(case)
+    if not chosen.any():
+        return None
+    direction, much = files.direction, bool((amplified | (extra >= 0.5 * written))[chosen].any())
+    needless = np.where(read > 0, extra / np.where(read > 0, read, 1.0), np.where(asked > 0, 0.0, 1.0))
+    reading, writing = np.nan_to_num(files["read_time"]), np.nan_to_num(files["write_time"])
+    cost = reading * needless + writing * np.clip(1 - written / np.maximum(stored, 1.0), 0, 1)
+    part = cost / np.maximum(reading + writing, 1e-12) if much else np.ones(len(files))
+    part = part if direction == "write" else needless
+    inside = np.array([max(calls.mpi.values()) for calls in case.calls])
+    known = inside > 0
+    requests = time_in_calls(files, "both")
+    busy = np.minimum(np.where(known, np.maximum(inside, requests), np.inf), case.exclusive)
+    waits = bool((known & (busy > 2 * requests) & ~np.array(case.complete))[chosen].any())  # what for, nobody knows
+    at_most = waits or (direction == "write" and not (much and known[chosen].all()))
+    empty = float(files["read_size_0_100"][chosen].sum() / max(1.0, float(files.requests("read")[chosen].sum())))
+    return case.finding(
+        "read_modify_write",
+        (f"The MPI library reads what it is about to overwrite: it writes small pieces by read-modify-write"
+         f"{_amplified(case, written, stored, chosen) if much else ''}.")
+        if direction == "write"
+        else "The reads are not the program's: the MPI library reads what it is about to overwrite.",
+        float((busy * part)[chosen].sum()),
+        "high" if not (asked[chosen] > 0).any() or amplified[chosen].any() else "medium",
+        "POSIX reads or writes bytes of the file that no MPI-IO call asked for"
+        + ("" if direction == "read" else "; how long the ranges stay locked is not in the log"),
+        [
+            *case.evidence("read through POSIX", float(read[chosen].sum()), "B"),
+            *case.evidence("read through MPI-IO", float(asked[chosen].sum()), "B"),
+            *case.evidence("written through POSIX", case.total("bytes_written", chosen & ~np.isnan(stored)), "B"),
+            *case.evidence("written through MPI-IO", float(written[chosen].sum()), "B"),
+            *(case.evidence("reads of at most 100 B, of all reads", empty, "share") if empty >= 0.5 and much else []),
+            *(case.evidence("time in reads, all ranks", float(reading[chosen].sum()), "s") if much else []),
+            *(case.evidence("time in writes, all ranks", float(writing[chosen].sum()), "s") if much else []),
+            *(case.evidence("time of a rank in MPI-IO calls", float(inside[chosen].sum()), "s") if waits else []),
+        ],
+        say.no_sieving(),
+        chosen,
+        at_most=at_most,
+        costs=direction == "read" or much,
+    )  # fmt: skip
+
+
+def _within_calls(case: Case) -> Flags:
+    """Return for each file whether its requests can be the MPI library's: its calls take as long; true if unknown."""
+    inside = np.array([sum(calls.mpi.values()) for calls in case.calls])
+    return np.asarray((inside <= 0) | (inside >= 0.5 * time_in_calls(case.files, "both")))
+
+
+def _while_writing(files: Files) -> Flags:
+    """Return for each file whether it is read while it is written, and not before or afterwards; true if unknown."""
+    apart = (files["read_start"] >= files["write_end"]) | (files["write_start"] >= files["read_end"])
+    return np.asarray(~apart)
+
+
+def _amplified(case: Case, written: Numbers, stored: Numbers, chosen: Flags) -> str:
+    """Return how many bytes reach the file system of those that the program writes, in words."""
+    asked, moved = float(written[chosen].sum()), float(np.nansum(stored[chosen]))
+    return (f" ({said(case.value(asked), 'B')} of MPI-IO writes are {said(case.value(moved), 'B')} at the file system,"
+            f" {said(case.value(moved / asked), 'ratio')} as much)")  # fmt: skip

@@ -1,0 +1,192 @@
+"""How libraries carry calls out: read-modify-write against the program's own requests, tiny calls, late ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.diagnosis.activity_read import _Late
+from support.quiet_rows import JOB, file, small
+
+FOUR = {"processes": 4, "ranks": 4}
+
+
+def told(row: dict[str, Any], way: str = "write", activity: Activity | None = None) -> Diagnosis:
+    return diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row], way, activity=activity)  # type: ignore[arg-type]
+
+
+def causes(found: Diagnosis) -> dict[str, str]:
+    return {each.cause: each.confidence for each in found.findings}
+
+
+def calls(mpi: float, mean: float, way: str = "write") -> Activity:
+    """Return what a log says of file 0, in whose MPI-IO calls the slowest and an average rank are so long."""
+    of = {False: 0.0, True: 0.0}
+    one = Calls(mpi={**of, way == "write": mpi}, mean={**of, way == "write": mean})
+    return Activity("", 4, 12.0, calls={0: one})
+
+
+WRITES = {**FOUR, "bytes_written": 512 << 20, "mpiio_bytes_read": 0, "write_time": 20.0, "slowest_rank_time": 9.0,
+          "slowest_rank_bytes": 200 << 20, "fastest_rank_bytes": 100 << 20}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("what", "columns"),
+    [
+        ("the program reads back by POSIX what it wrote by MPI-IO",
+         {"bytes_read": 512 << 20, "read_time": 8.0, "read_size_1m_4m": 100, "mpiio_bytes_written": 512 << 20,
+          "read_start": 1.6e9 + 1, "read_end": 1.6e9 + 9}),
+        ("one rank looks at each step", {"bytes_read": 64 << 20, "read_time": 0.1, "read_size_1m_4m": 16,
+                                         "mpiio_bytes_written": 512 << 20}),
+        ("a rank fills the file by POSIX before", {"bytes_read": 0, "mpiio_bytes_written": 85 << 20}),
+        ("a rank fills it by HDF5, which looks at its header", {"bytes_read": 4000, "read_size_0_100": 8,
+                                                                "mpiio_bytes_written": 256 << 20}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_requests_of_the_program_beside_mpiio_are_no_read_modify_write(what: str, columns: dict[str, Any]) -> None:
+    for way in ("write", "read"):
+        found = told(file(0, 10, **{**WRITES, **columns}), way)
+        assert "read_modify_write" not in causes(found) and "overwrite" not in found.text(), what
+
+
+def test_requests_that_take_far_longer_than_mpiio_calls_are_the_programs() -> None:
+    sieved = file(0, 10, **{**WRITES, "bytes_read": 256 << 20, "read_time": 4.0, "read_size_1m_4m": 64,
+                            "mpiio_bytes_written": 128 << 20, "file_id": 0})  # fmt: skip
+    assert causes(told(sieved, activity=calls(9.5, 9.0)))["read_modify_write"] == "high"
+    assert "read_modify_write" not in causes(told(sieved, activity=calls(1.0, 0.5)))
+
+
+def test_tiny_pieces_by_posix() -> None:
+    """100,000 writes of 200 B a rank, one behind the other, take the time; few of them, or larger ones, do not."""
+    tiny = {**small(), **FOUR, "write_size_1k_10k": 0, "write_size_100_1k": 400_000, "consec_writes": 399_996,
+            "bytes_written": 80_000_000, "slowest_rank_time": 9.0, "write_time": 36.0, "max_offset_written": 79_999_999,
+            "mpiio_coll_writes": None, "mpiio_indep_writes": None}  # fmt: skip
+    found = told(file(0, 10, **tiny))
+    assert causes(found)["small_requests"] == "high"
+    assert "Tiny pieces are written one by one, 200 B a call: each costs more than its bytes." in found.conclusion
+    assert not any("can merge them" in note for note in found.notes)
+    few = {**tiny, "write_size_100_1k": 30_000, "consec_writes": 29_996, "bytes_written": 6_000_000}
+    assert "small_requests" not in causes(told(file(0, 10, **{**few, "write_time": 0.4, "slowest_rank_time": 0.1})))
+    quick = {**tiny, "write_time": 0.4, "slowest_rank_time": 0.1}
+    assert "small_requests" not in causes(told(file(0, 10, **quick)))
+
+
+def test_tiny_pieces_among_large_ones_are_only_possible() -> None:
+    """90,000 headers of 64 B beside 120 pieces of 4 MiB: what of the time they take is not in the log."""
+    mixed = {**small(), **FOUR, "write_size_1k_10k": 0, "write_size_0_100": 90_000, "write_size_4m_10m": 120,
+             "consec_writes": 89_800, "bytes_written": 509_000_000, "slowest_rank_time": 9.0, "write_time": 12.0,
+             "mpiio_coll_writes": None, "mpiio_indep_writes": None}  # fmt: skip
+    found = told(file(0, 10, **mixed))
+    assert causes(found)["small_requests"] == "medium" and "most of 1 KiB or less a call" in found.conclusion
+
+
+@pytest.mark.parametrize(("each", "cause"), [(2e-3, "medium"), (2e-5, None)])
+def test_small_requests_that_each_wait_for_the_storage(each: float, cause: str | None) -> None:
+    waits = {**small(), **FOUR, "slowest_rank_bytes": 250 << 14, "fastest_rank_bytes": 250 << 14,
+             "bytes_written": 1000 << 14, "write_size_10k_100k": 1000, "write_size_1k_10k": 0,
+             "consec_writes": 999, "write_time": 1000 * each,
+             "slowest_rank_time": 260 * each, "mpiio_coll_writes": None,
+             "mpiio_indep_writes": None}  # fmt: skip
+    found = told(file(0, 0.6, **waits))
+    assert causes(found).get("small_requests") == cause
+    assert ("Each small write waits for the storage: 2 ms for 16.4 kB" in found.conclusion) == bool(cause)
+
+
+TINY = {**small(), **FOUR, "write_size_1k_10k": 0, "write_size_100_1k": 24_000, "bytes_written": 12_288_000,
+        "mpiio_bytes_written": 12_288_000, "mpiio_coll_writes": 24_000, "write_time": 0.2, "slowest_rank_time": 0.1,
+        "slowest_rank_bytes": 3_072_000, "fastest_rank_bytes": 3_072_000, "file_id": 0}  # fmt: skip
+
+
+def test_tiny_collective_calls() -> None:
+    """6,000 calls of 2 kB of all ranks: requests take 0.1 s of 10 s, the calls all."""
+    found = told(file(0, 10, **TINY), activity=calls(9.9, 9.8))
+    assert next(iter(causes(found).items())) == ("small_requests", "high")
+    assert "Collective calls have few bytes, 2.05 kB of all ranks together" in found.conclusion
+    assert "exchange" not in causes(found)
+    assert "small_requests" not in causes(told(file(0, 10, **TINY), activity=calls(1.0, 0.9)))
+
+
+def test_one_aggregator_is_enough_for_tiny_calls() -> None:
+    one = {**TINY, "write_size_100_1k": 0, "write_size_1k_10k": 10_000, "mpiio_coll_writes": 40_000,
+           "bytes_written": 20_480_000, "mpiio_bytes_written": 20_480_000, "slowest_rank_bytes": 20_480_000,
+           "fastest_rank_bytes": 0, "slowest_rank_time": 5.0, "write_time": 5.0}  # fmt: skip
+    assert set(causes(told(file(0, 10, **one), activity=calls(9.9, 9.8)))) == {"small_requests"}
+
+
+def test_shared_file_pointer() -> None:
+    names = ("/scratch/.ws.shfp.4131.416511540", "/scratch/ws-4131-1.lockedfile")
+    pointer = {**small("read"), **FOUR, "reads": 6000, "read_size_0_100": 6000, "read_size_1k_10k": 0,
+               "write_size_0_100": 6000, "bytes_read": 48_000, "bytes_written": 48_000, "read_time": 1.0,
+               "write_time": 1.0, "write_start": 1.6e9, "write_end": 1.6e9 + 10, "file_id": 1,
+               **{f"mpiio_{kind}_{way}s": None for kind in ("coll", "indep") for way in ("read", "write")}}  # fmt: skip
+    data = file(0, 10, **{**small(), **FOUR, "mpiio_coll_writes": 0, "mpiio_indep_writes": 6000, "file_id": 0,
+                          "write_size_1k_10k": 6000, "bytes_written": 24 << 20, "write_time": 0.2})  # fmt: skip
+    job = {**JOB, "processes": 4, "run_time": 12.0}
+    for name in (*names, "/scratch/ws.index"):
+        found = diagnose(job, [data, file(0, 10, "read", **{**pointer, "file": name})], "write",
+                         activity=calls(8.0, 7.5))  # fmt: skip
+        assert (causes(found).get("shared_pointer") == "high") == (name in names)
+
+
+@pytest.mark.parametrize(("mpi", "cause"), [(9.0, True), (1.0, False)])
+def test_reads_of_more_than_was_asked_for(mpi: float, cause: bool) -> None:
+    """16 times as much, within the MPI-IO calls; requests outside of these are the program's."""
+    row = file(0, 10, "read", **{**FOUR, "bytes_read": 3200 << 20, "mpiio_bytes_read": 200 << 20, "read_time": 32.0,
+                                 "mpiio_coll_reads": 0, "mpiio_indep_reads": 192, "file_id": 0,
+                                 "slowest_rank_time": 8.5})  # fmt: skip
+    found = told(row, "read", calls(mpi, mpi, "read"))
+    assert (causes(found).get("read_amplification") == "high") == cause
+    assert ("The MPI library reads 16 times what the program asks for" in found.conclusion) == cause
+    less = told({**row, "mpiio_bytes_read": 3000 << 20}, "read", calls(mpi, mpi, "read"))
+    assert "read_amplification" not in causes(less)
+
+
+def test_collective_calls_that_exchange_or_wait() -> None:
+    """An average rank is in the calls for 9 s, and all ranks together are in requests for 2 s: 7 s are neither."""
+    row = file(0, 10, **{**FOUR, "write_time": 2.0, "file_id": 0, "slowest_rank_bytes": 25 << 20,
+                         "fastest_rank_bytes": 25 << 20, "slowest_rank_time": 0.6})  # fmt: skip
+    found = told(row, activity=calls(9.5, 9.0))
+    assert causes(found)["exchange"] == "medium"
+    assert any("For at least 78 % of the time in collective calls no rank" in note for note in found.notes)
+    assert "exchange" not in causes(told(row, activity=calls(4.0, 3.0)))
+
+
+def test_who_comes_late() -> None:
+    """Of four ranks one computes for 1 s before each call, and another, an aggregator, leaves each call later."""
+    late, aggregator = _Late(), _Late()
+    step = np.arange(10) * 1.5
+    for rank in range(4):
+        begin = step + (1.0 if rank == 2 else 0.0)
+        late.add(begin, step + 1.5, rank)
+        aggregator.add(step + (1.0 if rank == 1 else 0.1), step + (2.4 if rank == 1 else 1.55), rank)
+    lost, who = late.lost(4)
+    assert (lost, who) == (pytest.approx(0.75 * 9), 2)  # the pause before the first call is not known
+    assert aggregator.lost(4)[0] < 0.5
+    assert late.lost(8) == (0.0, -1)  # not all ranks make the calls
+    late.add(step[:5], step[:5] + 1, 4)
+    assert late.lost(4) == (0.0, -1)  # nor as many
+
+
+@pytest.mark.parametrize(("over", "words"), [(4, "Ranks read the same data, each for itself"),
+                                             (10, "The same data are read again and again")])  # fmt: skip
+def test_data_that_are_read_more_often_than_there_are_ranks(over: int, words: str) -> None:
+    """Four ranks that each read their part ten times do not read the same."""
+    extent = 64 << 20
+    row = file(0, 10, "read", **{**FOUR, "bytes_read": over * extent, "max_offset_read": extent - 1,
+                                 "slowest_rank_bytes": over * extent // 4, "fastest_rank_bytes": over * extent // 4,
+                                 "slowest_rank_time": 9.0, "read_time": 36.0, "mpiio_coll_reads": None,
+                                 "mpiio_indep_reads": None, "read_size_1m_4m": over * 64,
+                                 "consec_reads": over * 64 - over})  # fmt: skip
+    assert words in told(row, "read").conclusion
+
+
+@pytest.mark.parametrize(("behind", "words"), [(0, "small and each before the one before"),
+                                               (50, "small and at random places")])  # fmt: skip
+def test_backward_is_not_random(behind: int, words: str) -> None:
+    row = file(0, 10, "read", **small("read", seq_reads=behind))
+    assert words in told(row, "read").conclusion
