@@ -165,8 +165,8 @@ static void reduce_node(mpiox_buffers *b, mpiox_reduction *s)
             one.granule = contribution->granule;
             one.edges = contribution->edges;
             one.active = 1;
-            one.n_occupied = 1;
-            one.occupied[0] = (mpiox_interval){contribution->first, contribution->last};
+            one.n_occupied = contribution->n_spans;
+            memcpy(one.occupied, contribution->spans, sizeof *one.occupied * (size_t)contribution->n_spans);
         }
         reduction_add(s, &one, &s->interleaved);
     }
