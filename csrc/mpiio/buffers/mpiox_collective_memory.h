@@ -68,6 +68,7 @@ typedef struct mpiox_reduction {
     int64_t pieces;
     int64_t granule;
     int64_t longest; /* largest length of one rank */
+    int64_t widest;  /* largest file range of one rank, with its gaps */
     uint64_t edges;  /* sum; says something unless flags have MPIOX_CONTRIBUTION_NO_EDGES */
     int32_t flags;
     int32_t active;      /* ranks that access anything */

@@ -74,6 +74,7 @@ static void reduction_add(mpiox_reduction *into, const mpiox_reduction *s, int32
     into->pieces += s->pieces;
     into->granule = mpiox_common_divisor(into->granule, s->granule);
     into->longest = s->longest > into->longest ? s->longest : into->longest;
+    into->widest = s->widest > into->widest ? s->widest : into->widest;
     into->edges += s->edges;
     into->flags |= s->flags;
     into->active += s->active;
@@ -161,6 +162,7 @@ static void reduce_node(mpiox_buffers *b, mpiox_reduction *s)
             one.start = contribution->first;
             one.end = contribution->last;
             one.bytes = one.longest = contribution->length;
+            one.widest = contribution->last - contribution->first;
             one.pieces = contribution->pieces;
             one.granule = contribution->granule;
             one.edges = contribution->edges;
