@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import Command, all_of, json_option
+from mpiio_ext.common.commands import Command, all_of, json_option, renamed
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -25,11 +25,28 @@ _PATH = click.Path(path_type=Path, dir_okay=False)
 _SHOWN_ROWS = 40
 
 
+def setup_option(function: Command) -> Command:
+    """Add ``--setup``."""
+    return all_of(function, [
+        click.option("--setup", type=_PATH, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP",
+                     show_default=True, show_envvar=True, help="The set-up of the store."),
+        renamed("-s", "--setup"),
+    ])  # fmt: skip
+
+
+def origin_option(function: Command) -> Command:
+    """Add ``--logs``: which logs are counted."""
+    return all_of(function, [
+        click.option("--logs", "origin", type=click.Choice(["darshan", "bench", "library", "all"]),
+                     default="darshan", show_default=True, help="Logs to count."),
+        renamed("--source", "--logs"),
+    ])  # fmt: skip
+
+
 def store_options(function: Command) -> Command:
     """Add ``--setup``, ``--anonymous``, ``--areas``."""
     return all_of(function, [
-        click.option("-s", "--setup", type=_PATH, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP",
-                     show_default=True, show_envvar=True, help="The set-up of the store."),
+        setup_option,
         click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day."),
         click.option("--areas", type=_PATH, metavar="FILE",
                      help="JSON object: application or pattern -> science area; implies --anonymous."),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.analytics.cli_output import areas_of, dumps, miner_of, save, store_options
+from mpiio_ext.analytics.cli_output import areas_of, dumps, miner_of, origin_option, save, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.commands import HELP, json_option, output_option
 from mpiio_ext.common.options import Bandwidth
@@ -32,8 +32,7 @@ _INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom
 @output_option(type=_PAGE, default=Path("analytics.html"), show_default=True, help="The page.")
 @click.option("--title", default="I/O of a system", show_default=True, help="Heading of the page.")
 @_INTERACTIVE
-@click.option("--source", "origin", type=click.Choice(["darshan", "bench", "library", "all"]), default="darshan",
-              show_default=True, help="Logs to count.")  # fmt: skip
+@origin_option
 def report(
     setup: Path, anonymous: bool, areas: Path | None, output: Path, title: str, interactive: bool, origin: str
 ) -> None:

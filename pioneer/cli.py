@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_option, json_result, output_option
+from mpiio_ext.common.commands import (
+    HELP,
+    JsonCommand,
+    json_file_option,
+    json_option,
+    json_result,
+    output_option,
+    renamed,
+)
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.cli_all import everything
 from mpiio_ext.pioneer.cli_compare import compare
@@ -15,7 +23,7 @@ from mpiio_ext.pioneer.cli_loss import say_loss
 from mpiio_ext.pioneer.cli_replay import replay
 from mpiio_ext.pioneer.cli_show import show
 from mpiio_ext.pioneer.cli_timeline import timeline
-from mpiio_ext.pioneer.forms import FORMS_OF_PATHS, FORMS_OF_PROFILES, named_after, save_path
+from mpiio_ext.pioneer.forms import FORMS_OF_PATHS, FORMS_OF_PROFILES, multiply_option, named_after, save_path
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
@@ -145,12 +153,12 @@ def _load_source(name: str) -> WorkloadPath | Profile:
               show_default=True, help="faithful: the path itself; quota: what can change places is shuffled; sampled: "
               "drawn by Algorithm 1; tuned: the same, multiplied.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same gives the same path.")
-@click.option("--files", type=float, default=1.0, metavar="X", help="tuned: X times as many files.")
-@click.option("--opens", type=float, default=1.0, metavar="X", help="tuned: each is opened X times as often.")
-@click.option("--sizes", type=float, default=1.0, metavar="X", help="tuned: sizes and offsets X times as large.")
-@click.option("--slack", type=float, default=1.0, metavar="X", help="tuned: slack times X times as long.")
-def synthesize(source: str, output: str, mode: str, seed: int, files: float, opens: float, sizes: float,
-               slack: float) -> None:  # fmt: skip
+@multiply_option
+@renamed("--files", "--multiply", "files={}")
+@renamed("--opens", "--multiply", "opens={}")
+@renamed("--sizes", "--multiply", "sizes={}")
+@renamed("--slack", "--multiply", "slack={}")
+def synthesize(source: str, output: str, mode: str, seed: int, multiply: dict[str, float]) -> None:
     """Make a synthetic workload path of a PATH or a PROFILE.
 
     A profile gives what its path would give as long as its classes are as they were counted. Once they are edited, or
@@ -166,7 +174,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
 
     known = _load_source(source)
     try:
-        found = make(known, mode=mode, seed=seed, scale=Scale(files=files, opens=opens, sizes=sizes, slack=slack))
+        found = make(known, mode=mode, seed=seed, scale=Scale(**multiply))
         save_path(found, Path(output))
     except DocumentError as error:
         raise ArgumentError(f"{source}: {error}") from error

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.report.drawing import draw, narrow
+from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.run.opening import help_sentence
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
 from mpiio_ext.common.page import document as page_of
@@ -41,9 +41,7 @@ def _seconds(value: float | None) -> str:
 
 def _figure(one: Document, *, interactive: bool) -> Figure:
     chart = Chart(kind=one["kind"], name=one["name"], title=one["title"], data=one["data"])
-    caption = one["data"].get("caption", "")
-    drawn = draw(chart, interactive=interactive)
-    return Figure(title=chart.title, drawing=drawn, narrow=narrow(chart), caption=caption)
+    return figure(chart, one["data"].get("caption", ""), interactive=interactive)
 
 
 def _files(document: Document, most: int) -> Section:
@@ -125,6 +123,7 @@ def _page(
     charts = [one for one in document["charts"] if maps or one["name"] != "heat"]
     figures = [_figure(one, interactive=interactive) for one in charts]
     picture = figures[0] if charts and charts[0]["kind"] == "ranks" else None
+    none = "No picture: the recordings have no times of accesses."
     notices = [Finding(title=text, weight="warning") for text in document["notices"]]
     if document["lacks"]:
         notices.append(Finding(title="The recordings are not whole.", evidence=document["lacks"], weight="warning"))
@@ -132,8 +131,8 @@ def _page(
     program = document["program"].split(" ")[0].rsplit("/", 1)[-1]
     return page_of(
         f"I/O of {program}" if program else "I/O of a run",
-        _sections(document, figures[1:] if picture else figures, most), lead=lead, picture=picture, notices=notices,
-        interactive=interactive, data=document if data else None,
+        _sections(document, figures[1:] if picture else figures, most), lead=lead, picture=picture or none,
+        notices=notices, interactive=interactive, data=document if data else None,
     )  # fmt: skip
 
 

@@ -58,6 +58,51 @@ def json_file_option() -> Callable[[Command], Command]:
                          help="With --json: the file that it goes to.  [default: standard output]")
 
 
+def say_renamed(ctx: click.Context | None, old: str, new: str) -> None:
+    """Say what an old spelling is now, on standard error."""
+    if ctx is None or not ctx.resilient_parsing:
+        click.echo(f"{old} is now `{new}`; the old spelling goes with the next release", err=True)
+
+
+class Renamed(click.Option):
+    """An old spelling of an option: hidden; it does what the new one does, and says it.
+
+    Parameters
+    ----------
+    spellings : the old one as `click.option` takes it, with both forms of a flag; the new one; and what the new option
+        takes for a value of the old one, with {} in its place.
+    """
+
+    def __init__(self, spellings: Sequence[str], **named: Any) -> None:
+        old, new, form = spellings
+        name = f"old_{old.partition('/')[0].lstrip('-').replace('-', '_')}"
+        super().__init__([old, name], hidden=True, is_eager=True, expose_value=False, **named)
+        self.new, self._form = new, form
+
+    def handle_parse_result(self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+                            ) -> tuple[Any, list[str]]:  # fmt: skip
+        """Hand the value to the new option, which takes it as if it had been given so."""
+        if self.name not in opts:
+            return None, args
+        assert isinstance(opts, dict)
+        value = opts.pop(self.name)
+        target = next(one for one in ctx.command.params if self.new in one.opts)
+        old, new = (self.secondary_opts[0], f"--no-{self.new[2:]}") if value is False else (self.opts[0], self.new)
+        say_renamed(ctx, f"{ctx.command_path}: `{old}`", new)
+        given = [one if isinstance(one, bool) else self._form.format(one)
+                 for one in (value if isinstance(value, (list, tuple)) else [value])]  # fmt: skip
+        if isinstance(target, click.Option) and target.multiple:
+            opts[target.name] = [*opts.get(target.name, ()), *given]
+        else:
+            opts.setdefault(target.name, given[-1])
+        return None, args
+
+
+def renamed(old: str, new: str, form: str = "{}", **named: Any) -> Callable[[Command], Command]:
+    """Return the old spelling of an option, which works in this release: see `Renamed`."""
+    return click.option(old, new, form, cls=Renamed, **named)
+
+
 @contextlib.contextmanager
 def json_result(as_json: bool, output: Path | None = None) -> Iterator[Callable[[str], None]]:
     """Yield what puts the JSON where it belongs; other text of the block goes to standard error where JSON is printed.
@@ -166,10 +211,8 @@ class LazyGroup(click.Group):
         """Return the command that is called; an old spelling is told with its new one."""
         new = self._old.get(args[0]) if args else None
         if new is not None and not (args[0] in self._unless and self._unless[args[0]](args[1:])):
-            if not ctx.resilient_parsing:
-                path = ctx.command_path
-                click.echo(f"{path}: `{path} {args[0]}` is now `{path} {new}`; the old spelling goes with the next "
-                           "release", err=True)
+            path = ctx.command_path
+            say_renamed(ctx, f"{path}: `{path} {args[0]}`", f"{path} {new}")
             args = [*new.split(), *args[1:]]
         return super().resolve_command(ctx, args)
 

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.common.files import replacing
+from mpiio_ext.common.shown import MOST_SHOWN, html_of
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.pioneer.path.document import VERSION, PathInfo, parse_info, parse_path
 
@@ -67,6 +68,12 @@ class WorkloadPath:
         files = len(pc.unique(self.table["file"].drop_null()))
         return (f"WorkloadPath: {self.table.num_rows:,} operations on {files:,} files, by the root and "
                 f"{self.group_count - 1} subgroups of {self.info.traced:,} ranks; .table has them")
+
+    def _repr_html_(self) -> str:
+        """Return the first operations as a table, without columns that they have no value for."""
+        known = [name for name in self.table.column_names if self.table[name].null_count < self.table.num_rows]
+        rows = [{name: row[name] for name in known} for row in self.table.slice(0, MOST_SHOWN).to_pylist()]
+        return html_of([repr(self)], rows, self.table.num_rows, ".table")
 
     @staticmethod
     def schema(groups: int) -> pa.Schema:

@@ -80,7 +80,7 @@ def test_from_forge_to_the_arbiter(explore, tmp_path):
     assert "handlers" in launch.stdout
     curves = read_forge([explore.output / "curves.csv"])
     assert all(curve.counts == (0, 2) and curve.points[2].repetitions == 2 for curve in curves.values())
-    simulated = mpiio_ext("delegates", "arbitrate", "simulate", "--curves", explore.output / "curves.csv",
+    simulated = mpiio_ext("delegates", "arbitrate", "simulate", "--forge", explore.output / "curves.csv",
                           "--sets", 20, "--apps", 2,
                           "--io-nodes", "0..4", "--json")
     assert simulated.returncode == 0, simulated.stderr

@@ -64,7 +64,7 @@ def assert_one_clear_line(launch, status, *words):
 @pytest.mark.parametrize("ranks", [1, 5, *slow(2, 3, 4)])
 def test_every_pattern_under_every_method(bench, ranks):
     methods = ["native", "native_tuned", "auto", "direct", *METHODS, "aligned+stripe_size_io"]
-    launch, results = bench(ranks, "--size", "300KiB", "--block", "4KiB,56", "-i", "mpiio", "-r", "1", "--no-plot",
+    launch, results = bench(ranks, "--size", "300KiB", "--block", "4KiB,56", "-i", "mpiio", "-r", "1", "--no-figures",
                             "-m", ",".join(methods), "--stripe-size", "16KiB", "--stripe-count", "2")
     runs = results["runs"]
     assert {run["workload"] for run in runs} == PATTERNS

@@ -283,7 +283,7 @@ def test_the_store_on_the_command_line(tmp_path: Path) -> None:
     assert kept["curves"]["app"]["points"][1]["mean_mb_per_s"] == 10
     assert [each["restored"] for each in kept["versions"]["app"]] == [None, None, 1]
     for words in (("curves",), ("curves", "--store", tmp_path / "none.json"),
-                  ("curves", "--forge", first, "--undo", "a"), ("curves", "--darshan", first),
+                  ("curves", "--forge", first, "--undo", "a"), ("curves", "--darshan-log", first),
                   ("curves", "--forge", first, "--bench", first),
                   ("curves", "--store", store, "--match", "zzz")):
         refused = arbitrate(*words)
@@ -348,7 +348,7 @@ def test_learnt_on_the_command_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.darshan"
     bad.write_bytes(b"no log")
     base = ",".join(str(DATA / "marenostrum4_forge" / name) for name in ("forwarding.csv", "direct.csv"))
-    found = arbitrate("curves", "--darshan", ",".join(map(str, [*logs, bad])), "--base", base, "--json")
+    found = arbitrate("curves", "--darshan-log", ",".join(map(str, [*logs, bad])), "--base", base, "--json")
     assert found.exit_code == 0, found.output
     assert "bad.darshan: skipped" in found.stderr
     document = json.loads(found.stdout)

@@ -265,7 +265,7 @@ def test_from_runs_to_curves_and_back(tmp_path: Path) -> None:
             assert curves[pattern].points[count].mean == pytest.approx(curve.points[count].mean, rel=1e-6)
             assert curves[pattern].points[count].repetitions == 3
             assert curves[pattern].points[count].deviation == pytest.approx(curve.points[count].deviation, rel=1e-4)
-    done = CliRunner().invoke(main, ["delegates", "arbitrate", "simulate", "--curves", str(tmp_path / "curves.csv"),
+    done = CliRunner().invoke(main, ["delegates", "arbitrate", "simulate", "--forge", str(tmp_path / "curves.csv"),
                                                                                            "--sets", "50",
                                      "--apps", "3", "--io-nodes", "0..4", "--json"])
     assert done.exit_code == 0, done.output

@@ -319,7 +319,7 @@ def test_hints_by_name() -> None:
 
 
 def test_hints_that_somebody_has_set() -> None:
-    result = CliRunner().invoke(main, ["hints", "--set", "--json"], env={"MPIOX_HINTS": "cb_nodes=3"})
+    result = CliRunner().invoke(main, ["hints", "--changed", "--json"], env={"MPIOX_HINTS": "cb_nodes=3"})
     rows = {row["name"]: row for row in json.loads(result.output)["hints"]}
     assert rows["cb_nodes"]["value"] == "3"
     assert "default" not in {row["source"] for row in rows.values()} and "mpiox_partition" not in rows
@@ -327,7 +327,7 @@ def test_hints_that_somebody_has_set() -> None:
 
 def test_no_hint_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpiio_ext.hints.in_force", lambda path: [])
-    result = CliRunner().invoke(main, ["hints", "--set"])
+    result = CliRunner().invoke(main, ["hints", "--changed"])
     assert result.output.startswith("no hint is set")
 
 

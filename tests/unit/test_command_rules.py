@@ -6,13 +6,13 @@ import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.cli import main
+from support.commands import COMMANDS
 from support.launch import ROOT
 
 PRODUCT = ("mpiio_ext", "analytics", "delegates", "partitioning", "pioneer")
@@ -73,8 +73,8 @@ UNUSABLE = {
     "delegates arbiter slurm-watch": "--dir none",
     "delegates arbiter slurm-script": "--dir text",
     "delegates arbitrate curves": "--forge text",
-    "delegates arbitrate queue": "--curves text",
-    "delegates arbitrate simulate": "--curves text",
+    "delegates arbitrate queue": "--forge text",
+    "delegates arbitrate simulate": "--forge text",
     "delegates arbitrate solve": "--jobs text --io-nodes 4",
     "locks": "--servers 2 --aggregators 2 --region 1M --method nosuch",
     "partitioning": "--servers 2 --aggregators 2 --stripes 4 --plot none/x.svg",
@@ -97,23 +97,6 @@ FILES = {
     "pioneer compare --json c.json text text": "--json > c.json",
     "pioneer fidelity text --json c.json": "--json > c.json",
 }
-
-
-def leaves(command: click.Command, context: click.Context, words: tuple[str, ...] = ()
-           ) -> Iterator[tuple[str, click.Command]]:  # fmt: skip
-    """Yield the words of all commands that do something, and the commands."""
-    if not isinstance(command, click.Group):
-        yield " ".join(words), command
-        return
-    for name in command.list_commands(context):
-        one = command.get_command(context, name)
-        assert one is not None
-        yield from leaves(one, click.Context(one, info_name=name, parent=context), (*words, name))
-    if command.invoke_without_command:
-        yield " ".join(words), command
-
-
-COMMANDS = dict(leaves(main, click.Context(main, info_name="mpiio-ext")))
 
 
 def test_no_command_is_left_out() -> None:

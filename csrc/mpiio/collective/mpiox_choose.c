@@ -181,12 +181,13 @@ static mpiox_auto_facts facts_of(const mpiox_buffers *b)
                               .stripe_size_io = (mpiox_auto_wish)hints->stripe_size_io};
 }
 
-int mpiox_choose_settings(mpiox_buffers *b, int32_t capacity, int32_t *aggregators)
+int mpiox_choose_settings(mpiox_buffers *b, int32_t capacity, int32_t nics, int32_t *aggregators)
 {
     mpiox_auto_facts facts = facts_of(b);
     mpiox_auto_decision decision;
     facts.aggregators = capacity;
     facts.nodes = b->file->topology->n_nodes;
+    facts.nics = nics;
     facts.window_asked = b->window_bytes;
     const int code = mpiox_auto_decide(&facts, &decision);
     b->window_bytes = decision.window_bytes;

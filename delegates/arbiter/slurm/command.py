@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from mpiio_ext.common.commands import renamed
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 
@@ -152,8 +153,10 @@ def _check(folder: Path) -> str:
 @click.command("slurm-script")
 @click.argument("which", type=click.Choice(list(_SCRIPTS)), required=False)
 @click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
-@click.option("--check", is_flag=True, help="Say whether the user who asks could write what the script writes; as "
-              "Slurm's user, and as that of slurm-watch.")
+@renamed("--check", "--permissions", is_flag=True)
+@click.option("--permissions", "check", is_flag=True,
+              help="Say whether the user who asks could write what the script writes; as Slurm's user, and as that of "
+                   "slurm-watch.")
 def script(which: str | None, folder: Path, check: bool) -> None:
     """Print a shell script for PrologSlurmctld or EpilogSlurmctld (or Prolog and Epilog) of slurm.conf.
 
@@ -161,9 +164,9 @@ def script(which: str | None, folder: Path, check: bool) -> None:
       mpiio-ext delegates arbiter slurm-script prolog --dir /scratch/arbiter > /etc/slurm/mpiio-ext-prolog.sh
       chmod 755 /etc/slurm/mpiio-ext-prolog.sh       # slurm.conf: PrologSlurmctld=/etc/slurm/mpiio-ext-prolog.sh
       scontrol reconfigure
-      sudo -u slurm mpiio-ext delegates arbiter slurm-script --check --dir /scratch/arbiter
+      sudo -u slurm mpiio-ext delegates arbiter slurm-script --permissions --dir /scratch/arbiter
 
-    Exit status with --check: 0 yes, 2 no, and the line says why.
+    Exit status with --permissions: 0 yes, 2 no, and the line says why.
     """  # noqa: D301  (click wants the backspace character itself)
     if check:
         try:
@@ -174,7 +177,7 @@ def script(which: str | None, folder: Path, check: bool) -> None:
         click.echo(f"mpiio-ext delegates arbiter slurm-script: {said}", err=bool(why))
         raise SystemExit(2 if why else 0)
     if which is None:
-        raise click.UsageError("say prolog or epilog, or --check")
+        raise click.UsageError("say prolog or epilog, or --permissions")
     text = files("mpiio_ext.delegates.arbiter.slurm").joinpath("tell.sh").read_text(encoding="utf-8")
     full = folder.absolute()
     click.echo(text.replace("@FOLDER@", shlex.quote(str(full))).replace("@STATE@", _SCRIPTS[which])

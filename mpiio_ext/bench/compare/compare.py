@@ -41,7 +41,7 @@ from mpiio_ext.bench.compare.launches import (
 from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of, with_delegates
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.kernels.pattern import MicroForm
-from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result
+from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result, renamed
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
@@ -400,7 +400,8 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
                    "count closing the file.")
 @click.option("--delegate-mode", type=click.Choice(["spawn", "thread", "auto"]), default="spawn", show_default=True,
               help="How delegates are started.")
-@click.option("--limit", "limit_s", default="20s", show_default=True, type=Duration(least=1),
+@renamed("--limit", "--native-limit")
+@click.option("--native-limit", "limit_s", default="20s", show_default=True, type=Duration(least=1),
               help="Time that a native peer may take per launch; otherwise its file is made smaller and marked.")
 @json_option("Print the results as JSON; the table goes to standard error.")
 @json_file_option()

@@ -30,7 +30,7 @@ from mpiio_ext.bench.compare.launches import (
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of
 from mpiio_ext.bench.errors import BenchError
-from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result
+from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result, renamed
 from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
@@ -397,7 +397,8 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
 @click.option("--access", type=click.Choice(ACCESSES), default=ACCESSES[0], show_default=True, help="Calls to use.")
 @click.option("--path", type=click.Path(path_type=Path), default=Path("/dev/shm"), show_default=True,
               help="Folder on the file system to measure.")
-@click.option("--limit", "limit_s", default="20s", show_default=True, type=Duration(least=1),
+@renamed("--limit", "--native-limit")
+@click.option("--native-limit", "limit_s", default="20s", show_default=True, type=Duration(least=1),
               help="Time that a native peer may take per launch; otherwise it is dropped from there on.")
 @click.option("--memory-limit", "memory_limit_bytes", default="2GiB", show_default=True, type=Size(1 << 20),
               help="Bytes that a rank of a native peer may allocate; otherwise it is dropped from there on.")
