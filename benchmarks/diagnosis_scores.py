@@ -21,8 +21,12 @@ from mpiio_ext.analytics.sources.darshan import convert
 
 
 def truth(row: dict[str, Any]) -> Kind:
-    """Return what the program of a log does with so many ranks."""
-    kind = KINDS[row["kind"]]
+    """Return what the program of a log does with so many ranks; of a mixture, in the order of its own clock."""
+    kind, took = KINDS[row["kind"]], row.get("seconds", {})
+    parts = [part.partition(":")[0] for part in row["kind"].split("+")]
+    if len(parts) > 1 and set(parts) == set(took):
+        causes = {cause: took[part] / sum(took.values()) for part, cause in zip(parts, kind.causes, strict=True)}
+        kind = dataclasses.replace(kind, causes=dict(sorted(causes.items(), key=lambda each: -each[1])))
     return kind if row["ranks"] > kind.most else dataclasses.replace(kind, causes={}, instead=(), possible=False)
 
 

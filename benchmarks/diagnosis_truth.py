@@ -151,7 +151,7 @@ _SINGLE |= {
     "backward_reads": _kind("fresh", "small_requests", "", ""),
     "synchronous_writes": _kind("fresh", "small_requests", "possible"),
     "scratch_blocks": _kind("fresh", "", "", "redundant_reads"),
-    "small_broadcasts": _kind("fresh", "root_reads"),
+    "small_broadcasts": _kind("fresh", "root_reads", "", ""),  # the broadcasts take most of the time
     "ten_times": _kind("fresh", "stragglers", "large", "root_writes"),  # of two ranks it has 91 %
     "temporary_files": _kind("fresh", "metadata"),
     "late_start": _kind("fresh", "", "large"),

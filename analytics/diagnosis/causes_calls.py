@@ -41,7 +41,7 @@ def _tiny_pieces(case: Case) -> Finding | None:
     among = sum(np.nan_to_num(files[name]) for name in bins(files.direction)[:2])  # up to 1 KiB
     chosen = files.critical & (tiny | (of_posix & (among >= 0.9 * calls)))
     chosen &= calls >= limits.many_calls * np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
-    chosen &= ~(files["opens"] * limits.requests_of_an_open > calls) & ~shared_pointers(files)
+    chosen &= ~(files["opens"] * 2 * limits.requests_of_an_open > calls) & ~shared_pointers(files)
     time, whole = float(np.nansum(case.in_calls[chosen])), float(case.exclusive[chosen].sum())
     if not chosen.any() or not time >= limits.busy_calls * whole:
         return None

@@ -13,6 +13,7 @@ import numpy as np
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.model import Finding
+from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
@@ -165,7 +166,7 @@ def metadata(case: Case) -> Finding | None:
     chosen = calls > 0
     chosen &= shared if together else chosen
     much = meta >= case.limits.much_metadata * case.run_time
-    sure = meta >= data and opens >= case.limits.many_opens and much
+    sure = (meta >= data or (not together and _stormed(case))) and opens >= case.limits.many_opens and much
     if much and meta >= data and opens < case.limits.many_opens and (found := _seeks(case, meta)) is not None:
         return found
     return case.finding(
@@ -191,6 +192,14 @@ def metadata(case: Case) -> Finding | None:
     )  # fmt: skip
 
 
+def _stormed(case: Case) -> bool:
+    """Return whether the files that take a rank more time for metadata than for data take much of its time in calls."""
+    files = case.files
+    there = np.nan_to_num(files["meta_time"]) > np.nan_to_num(files["read_time"]) + np.nan_to_num(files["write_time"])
+    meta, data = metadata_and_data(files, case.processes if case.processes > 0 else 1.0, there)
+    return meta >= data and meta >= case.limits.metadata * sum(case.rank_time)
+
+
 def _storm(case: Case, together: bool, sure: bool) -> str:
     """Return what metadata calls do, in words: of all ranks, or of the one that makes nearly all of them."""
     calls = "metadata calls (open, stat, seek, sync)"
@@ -201,7 +210,8 @@ def _storm(case: Case, together: bool, sure: bool) -> str:
     if not sure:
         return f"{calls[0].upper()}{calls[1:]} take much of the I/O time."
     who = "Every process opens or looks up the same file again and again" if together else "Metadata storm"
-    return f"{who}: {calls} take most of the I/O time of each process."
+    part = "most" if case.metadata >= 0.5 else "much"
+    return f"{who}: {calls} take {part} of the I/O time of each process."
 
 
 def _seeks(case: Case, meta: float) -> Finding | None:

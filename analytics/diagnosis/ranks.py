@@ -88,12 +88,12 @@ def time_in_calls(files: Files, direction: str | None = None) -> Numbers:
     return np.where(np.isnan(own), data / ranks, np.clip(own, data / ranks, data))
 
 
-def metadata_and_data(files: Files, ranks: float) -> tuple[float, float]:
-    """Return the time (s) that a rank spends in metadata calls, and in data calls, over all files of the job."""
+def metadata_and_data(files: Files, ranks: float, chosen: Flags | None = None) -> tuple[float, float]:
+    """Return the time (s) that a rank spends in metadata calls, and in data calls, over all files, or the chosen."""
     shared = _ranks(files) > 1
     root = ~shared & (files["root_bytes_written"] > 0) & (files["root_bytes_written"] >= files["bytes_written"])
-    meta = np.nan_to_num(files["meta_time"])
-    data = time_in_calls(files, "both")
+    meta = np.where(True if chosen is None else chosen, np.nan_to_num(files["meta_time"]), 0.0)
+    data = np.where(True if chosen is None else chosen, time_in_calls(files, "both"), 0.0)
 
     def of_a_rank(times: Numbers) -> float:
         others = ~shared & ~root
