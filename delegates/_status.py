@@ -7,24 +7,23 @@ needs no more rights than being the same user, costs the job nothing, and works 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import math
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext._binding import ffi, lib
+from mpiio_ext.common.segments import PROC, held
 
 #: What readlink() says of a segment: a memfd, or the file that takes its place where there is none.
 _MEMFD = "/memfd:mpiox"
 _FILE = "/mpiox."
-_PROC = Path("/proc")
 _MB = 1e6
 #: A delegate raises its beat every 0.1 s; one that has not for so long does not run.
 SILENT_S = 1.0
@@ -213,31 +212,13 @@ def counters() -> tuple[Counter, ...]:
 # ---- finding the segments --------------------------------------------------------------------------------------------
 
 
-def _own_processes(proc: Path) -> Iterator[Path]:
-    """Yield the folders of the processes of this user."""
-    user = os.geteuid()
-    for entry in proc.iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):  # it may have ended meanwhile
-                if entry.stat().st_uid == user:
-                    yield entry
+def _may_be_ours(target: str) -> bool:
+    return target.startswith(_MEMFD) or _FILE in target
 
 
-def _segments(proc: Path = _PROC) -> dict[tuple[int, int], Path]:
+def _segments(proc: Path = PROC) -> dict[tuple[int, int], Path]:
     """Return {(device, inode): path} of shared memory that this library may have made, one path each."""
-    found: dict[tuple[int, int], Path] = {}
-    for process in _own_processes(proc):
-        try:
-            links = list((process / "fd").iterdir())
-        except OSError:
-            continue
-        for link in links:
-            with contextlib.suppress(OSError):
-                target = str(link.readlink())
-                if target.startswith(_MEMFD) or _FILE in target:
-                    identity = link.stat()
-                    found.setdefault((identity.st_dev, identity.st_ino), link)
-    return found
+    return {identity: paths[0] for identity, paths in held(_may_be_ours, proc).items()}
 
 
 class _Segment:
