@@ -104,7 +104,8 @@ class DelegateStatus:
     started_unix_s, sampled_unix_s : when it was started, and when this was read; seconds of the Unix epoch.
     sampled_s : as `sampled_unix_s`, of the monotonic clock.
     beat : raised ten times a second while it runs.
-    threads, clients : its threads; the processes that use it.
+    threads, clients, queued : its threads; the processes that use it; requests of processes of its node that it has not
+        answered yet.
     page_bytes, cap_bytes : of its cache; the cap is the whole of its shared memory.
     pages, pages_used, pages_dirty, pages_prefetched : of the cache: room for, in use, with bytes that are not in the
         file yet, read ahead and not used yet.
@@ -128,6 +129,7 @@ class DelegateStatus:
     beat: int
     threads: int
     clients: int
+    queued: int
     page_bytes: int
     cap_bytes: int
     pages: int
@@ -277,6 +279,12 @@ class Observation:
     status: DelegateStatus
     rates: Rates
     answers: bool
+
+    @property
+    def state(self) -> str:
+        """What the delegate says; "silent" where it should serve and does not answer."""
+        running = self.status.state in ("starting", "serving")
+        return "silent" if running and not self.answers else self.status.state
 
 
 class Watch:

@@ -35,13 +35,13 @@ def held(is_wanted: Callable[[str], bool], proc: Path = PROC) -> dict[tuple[int,
     for process in own_processes(proc):
         folder = str(process / "fd")
         try:
-            names = os.listdir(folder)
+            names = os.listdir(folder)  # noqa: PTH208 - thousands of them a look
         except OSError:
             continue
         for name in names:
             link = f"{folder}/{name}"
             with contextlib.suppress(OSError):
-                if is_wanted(os.readlink(link)):  # noqa: PTH115 - thousands of them a look
+                if is_wanted(os.readlink(link)):  # noqa: PTH115
                     identity = os.stat(link)  # noqa: PTH116
                     found.setdefault((identity.st_dev, identity.st_ino), []).append(Path(link))
     return found

@@ -186,7 +186,7 @@ class Watch:
                  for name, ranks in jobs.items())  # fmt: skip
         return tuple(sorted(found, key=lambda job: (job.first.started_unix_s, job.name)))
 
-    # ---- finding ------------------------------------------------------------------------------------------------------
+    # ---- finding -----------------------------------------------------------------------------------------------------
 
     def _search(self) -> None:
         """Take up pages that are new."""
@@ -246,7 +246,7 @@ class Watch:
             at = found.parent
         return f"{at} {nearest}"
 
-    # ---- looking again ------------------------------------------------------------------------------------------------
+    # ---- looking again -----------------------------------------------------------------------------------------------
 
     def _look_again(self, identity: tuple[int, int], seen: _Seen) -> Rank | None:
         """Return a rank as it is now; None: it has ended, and is forgotten."""

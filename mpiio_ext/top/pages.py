@@ -7,8 +7,9 @@ Layout. ``csrc/core/live/mpiox_live.h``: a head of 4096 bytes, then an entry of 
 have 8 bytes and are read whole. ``change`` is odd while files are opened or closed.
 
 Guarantees. Of a page whose `change` was even and the same before and after, totals are those of one set of files. Where
-it stays odd (the process is stopped, or was killed, within a change) the numbers are taken as they are. Nothing is
-written, and no descriptor is kept. The size of a page is sealed, so that it cannot shrink under the reader.
+it stays odd (the process was stopped within a change), or moves on for too long, the numbers are taken as they are, and
+a file that is being closed may count twice or not at all. Nothing is written, and no descriptor is kept. The size of a
+page is sealed, so that it cannot shrink under the reader.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ RUNNING, FINALIZED = 1, 2
 _MAGIC = b"MPIOXLIV"
 _MOST_FILES = 1 << 20
 _FILE_WORDS = FILE_BYTES // 8
-_TRIES = 50
+_COLUMNS = 5  # of an entry: counts, and when the file was opened
+#: So long a change that does not end is waited for, and changes that follow each other without a pause.
+_STUCK_S, _PATIENCE_S = 0.01, 0.2
 _F_GET_SEALS, _F_SEAL_SHRINK = 1034, 2
 # Words of 8 bytes from the start.
 _PID, _START_TICKS, _STARTED_NS = 3, 4, 5
@@ -111,24 +114,13 @@ class Page:
     arbiter: str
 
 
-def _text(content: memoryview, first: int, size: int) -> str:
-    """Return a text as it can be shown: one that changes meanwhile, or holds no text, must not reach a terminal."""
-    raw = bytes(content[first : first + size]).split(b"\0", 1)[0].decode("utf-8", "replace")
+def _text(content: bytes, first: int, size: int) -> str:
+    """Return a text as it can be shown: one that holds no text must not reach a terminal."""
+    raw = content[first : first + size].split(b"\0", 1)[0].decode("utf-8", "replace")
     return raw if raw.isprintable() else "".join(each if each.isprintable() else "?" for each in raw)
 
 
-def _files(content: memoryview, words: memoryview, end: int) -> tuple[OpenFile, ...]:
-    found = []
-    for index in range(end):
-        at = (HEAD_BYTES + index * FILE_BYTES) // 8
-        read, written, reads, writes, opened_ns = words[at : at + 5].tolist()
-        if opened_ns:
-            path = _text(content, 8 * at + _PATH, FILE_BYTES - _PATH)
-            found.append(OpenFile(path, opened_ns / 1e9, Counts(read, written, reads, writes)))
-    return tuple(found)
-
-
-def _check(content: memoryview, words: memoryview, halves: memoryview) -> None:
+def _check(content: memoryview, halves: memoryview) -> None:
     """Refuse what is not a page, or a page that this reader does not know."""
     if bytes(content[:8]) != _MAGIC or halves[_STATE] not in (RUNNING, FINALIZED):
         raise PageError("it is no page of a rank, or not whole yet")
@@ -142,17 +134,56 @@ def _check(content: memoryview, words: memoryview, halves: memoryview) -> None:
         raise PageError("its rank cannot be")
 
 
-def _once(content: memoryview, words: memoryview, halves: memoryview) -> Page:
-    files = _files(content, words, min(halves[_FILES_END], halves[_FILES]))
-    total = Counts(*words[_REST : _REST + 4].tolist())
-    for file in files:
-        total += file.counts
-    return Page(
-        pid=words[_PID], start_ticks=words[_START_TICKS], started_unix_s=words[_STARTED_NS] / 1e9, rank=halves[_RANK],
-        ranks=halves[_RANKS], finalized=halves[_STATE] == FINALIZED, opened=words[_OPENED], open=words[_OPEN],
-        unlisted=words[_UNLISTED], total=total, files=files,
-        **{name: _text(content, first, size) for name, (first, size) in _TEXTS.items()},
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """What a page held at one moment: numbers, those of files by column, and texts, which are not looked at yet."""
+
+    numbers: list[int]
+    state: int
+    columns: list[list[int]]
+    content: bytes
+
+
+def _copy(content: memoryview, words: memoryview, halves: memoryview) -> _Copy:
+    """Return a copy, quickly: the page may change meanwhile. Numbers are copied whole."""
+    end = HEAD_BYTES + min(halves[_FILES_END], halves[_FILES]) * FILE_BYTES
+    columns = [words[HEAD_BYTES // 8 + column : end // 8 : _FILE_WORDS].tolist() for column in range(_COLUMNS)]
+    return _Copy(words[: _REST + 4].tolist(), halves[_STATE], columns, bytes(content[:end]))
+
+
+def _calm(content: memoryview, words: memoryview, halves: memoryview) -> _Copy:
+    """Return a copy that was made while no file was opened or closed, or the last one of some tries."""
+    began_s, first = time.monotonic(), words[_CHANGE]
+    while True:
+        before = words[_CHANGE]
+        found = _copy(content, words, halves)
+        if before % 2 == 0 and words[_CHANGE] == before:
+            return found
+        waited_s = time.monotonic() - began_s
+        if waited_s > (_STUCK_S if words[_CHANGE] == first else _PATIENCE_S):
+            return found
+        time.sleep(0.0)  # whoever changes it may have to run here
+
+
+def _page(found: _Copy, rank: int, ranks: int) -> Page:
+    files = tuple(
+        OpenFile(_text(found.content, HEAD_BYTES + index * FILE_BYTES + _PATH, FILE_BYTES - _PATH), opened_ns / 1e9,
+                 Counts(*counts))
+        for index, (*counts, opened_ns) in enumerate(zip(*found.columns, strict=True)) if opened_ns
     )  # fmt: skip
+    numbers = found.numbers
+    return Page(
+        pid=numbers[_PID], start_ticks=numbers[_START_TICKS], started_unix_s=numbers[_STARTED_NS] / 1e9, rank=rank,
+        ranks=ranks, finalized=found.state == FINALIZED, opened=numbers[_OPENED], open=numbers[_OPEN],
+        unlisted=numbers[_UNLISTED], total=_sum(found), files=files,
+        **{name: _text(found.content, first, size) for name, (first, size) in _TEXTS.items()},
+    )  # fmt: skip
+
+
+def _sum(found: _Copy) -> Counts:
+    """Return what all files together did; entries that are free hold nothing."""
+    rest = found.numbers[_REST : _REST + 4]
+    return Counts(*(of_closed + sum(column) for of_closed, column in zip(rest, found.columns[:4], strict=True)))
 
 
 def decode(content: memoryview) -> Page:
@@ -167,14 +198,8 @@ def decode(content: memoryview) -> Page:
         raise PageError("it is cut off")
     words, halves = content.cast("q"), content.cast("i")
     with words, halves:
-        _check(content, words, halves)
-        for attempt in range(_TRIES):
-            before = words[_CHANGE]
-            page = _once(content, words, halves)
-            if before % 2 == 0 and words[_CHANGE] == before:
-                break
-            time.sleep(0.0001 * (attempt > 10))
-        return page
+        _check(content, halves)
+        return _page(_calm(content, words, halves), halves[_RANK], halves[_RANKS])
 
 
 def read(path: Path | str, identity: tuple[int, int] | None = None) -> Page:

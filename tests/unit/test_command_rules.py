@@ -21,6 +21,7 @@ PRODUCT = ("mpiio_ext", "analytics", "delegates", "partitioning", "pioneer")
 UNUSABLE = {
     "run": "--hint cb_nods=1 -- true",
     "doctor": "--timeout soon",
+    "top": "--interval never",
     "hints": "cb_nods",
     "layout": "none",
     "bench": "--dry-run --workload nosuch",

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -29,9 +30,13 @@ static mpiox_live_counters unseen;
 
 static bool is_wanted(void)
 {
+    static const char *const no[] = {"0", "false", "no", "off", "disable", "disabled"};
     const char *value = getenv("MPIOX_LIVE");
 
-    return value == NULL || (strcmp(value, "0") != 0 && strcmp(value, "false") != 0);
+    for (size_t i = 0; value != NULL && i < sizeof no / sizeof no[0]; i++)
+        if (strcasecmp(value, no[i]) == 0)
+            return false;
+    return true;
 }
 
 /* 0: not known. The name before the third field may hold anything, a parenthesis, too. */

@@ -80,7 +80,7 @@ typedef struct mpiox_handle {
     int64_t views_set;
     atomic_int_least64_t native_calls, nonblocking_calls;
     mpiox_live_counters *live; /* NULL until the file is in the table */
-    bool timed; /* statistics of the file or of the run are wanted; what follows is for them alone */
+    bool timed;                /* statistics of the file or of the run are wanted; what follows is for them alone */
     atomic_int_least64_t spent_ns[MPIOX_SPENT]; /* inside calls */
     double opened;                              /* mpiox_stats_now() */
     int64_t waits;                              /* mpiox_stats_waits() at the opening */
