@@ -17,8 +17,6 @@ from mpi4py import MPI
 
 #: Bytes that each rank writes and reads in each way.
 BYTES = 3000
-#: Writes and reads of a rank, and files that it has had open.
-WRITES, READS, FILES = 7, 3, 3
 
 
 def main() -> None:

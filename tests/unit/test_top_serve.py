@@ -139,9 +139,10 @@ def test_it_listens_on_the_loopback_alone(server: serve.Server) -> None:
 
 def test_ctrl_c_ends_it() -> None:
     """The address and the tunnel are printed at once; a second server cannot take the port."""
-    words = [sys.executable, "-m", "mpiio_ext", "top", "--serve", "nosuch"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)) as process:  # fmt: skip
+    words = ["env", "--default-signal=INT", sys.executable, "-m", "mpiio_ext", "top", "--serve", "nosuch"]
+    with contextlib.ExitStack() as stack:
+        process = stack.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        stack.callback(process.kill)
         assert process.stdout is not None and process.stderr is not None
         url, tunnel = (process.stdout.readline().strip() for _ in range(2))
         port = urlsplit(url).port
