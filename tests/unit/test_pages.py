@@ -77,7 +77,7 @@ def explore(folder: pathlib.Path) -> pathlib.Path:
         for count, repetition in itertools.product((0, 1, 2), (1, 2, 3)):
             took = 1 / (base * (1 + count) * (0.9 + 0.1 * repetition))
             did = Measured(data_bytes=10**6, requests=9, stopped_ranks=0, open_s=0.1, data_s=took, close_s=0.0,
-                           delegated_bytes=10**6, bypass_bytes=0, serving_delegates=count, verified_bytes=9)  # fmt: skip
+                           delegated_bytes=10**6, bypass_bytes=0, serving_delegates=0, verified_bytes=9)  # fmt: skip
             runs.append(Run(spec=spec, pattern=spec.pattern(1, 2), io_nodes=count, repetition=repetition,
                             measured=did))  # fmt: skip
     explored.write(folder, explored.document(runs, {}, {}, None), runs, page=True)
