@@ -8,6 +8,7 @@ below.
 from __future__ import annotations
 
 import dataclasses
+import math
 import textwrap
 
 from mpiio_ext.common.plots.chart import Axis, Bars, Chart, Mark, Panel, Text
@@ -37,8 +38,9 @@ def _below(axis: Axis) -> Axis:
     if axis.ticks is None:
         return dataclasses.replace(axis, most=3)
     named = [(place, " ".join(text.split())) for place, text in axis.ticks if text]
-    if (1 + max((len(text) for _, text in named), default=0)) * _LETTER * len(named) < WIDTH - 60:
-        return dataclasses.replace(axis, turn=0)
+    crowded = (1 + max((len(text) for _, text in named), default=0)) * _LETTER * len(named) / (WIDTH - 60)
+    if crowded < 1 or axis.date:  # of times some are enough
+        return dataclasses.replace(axis, ticks=axis.ticks if crowded < 1 else named[:: math.ceil(crowded)], turn=0)
     step = -(-len(named) // _MOST_NAMES)
     return dataclasses.replace(axis, ticks=[(at, shortened(text, 22)) for at, text in named[::step]], turn=50)
 
