@@ -18,7 +18,7 @@ from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.run.opening import help_sentence
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
 from mpiio_ext.common.page import document as page_of
-from mpiio_ext.common.units import seconds_text, size_text
+from mpiio_ext.common.units import count_text, seconds_text, size_text
 from mpiio_ext.errors import ArgumentError
 
 MOST_BYTES = 1_000_000
@@ -53,13 +53,14 @@ def _files(document: Document, most: int) -> Section:
         calls += [f"{row['independent_calls']:,} independent"] if row["independent_calls"] else []
         rows.append((row["file"], row["who"], _amount(row["read_bytes"]), _amount(row["written_bytes"]),
                      "; ".join(patterns) or "–", ", ".join(calls) or "POSIX", _count(row["opens"]),
-                     _seconds(row["time_s"])))  # fmt: skip
+                     _seconds(row["time_s"]), _seconds(row.get("opening_s"))))  # fmt: skip
     left = document["files_in_all"] - len(rows)
-    note = f"{left:,} more files, with less time, are not shown." if left > 0 else ""
+    least = "At least " if document.get("crowded") else ""
+    note = f"{least}{count_text(left, 'more file')}, with less time: not shown." if left > 0 else ""
     columns = ("file", "accessed by", "read", "written", "pattern and sizes of requests", "calls", "opens",
-               "time of a rank")  # fmt: skip
+               "time of a rank", "of it opening, metadata")  # fmt: skip
     grid = Grid(columns=columns, rows=rows, note=note,
-                numbers=(False, False, True, True, False, False, True, True))  # fmt: skip
+                numbers=(False, False, True, True, False, False, True, True, True))  # fmt: skip
     return Section(anchor="files", title="File by file", grids=[grid] if rows else [],
                    sentences=[] if rows else ["No file of the program was recorded."])  # fmt: skip
 
