@@ -34,7 +34,7 @@ _NARROW_BANDS = 24
 
 
 def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None:
-    """Return the time line of ranks; None where nothing has times.
+    """Return the time line of ranks; None where none is seen.
 
     `recorded`: seconds in calls, and waiting for others, not from the log.
     """
@@ -50,6 +50,8 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
         whole = full if plane >= 2 or seconds else max(float(line[:2].max()), 1.0)
         share = line[plane] / whole
         levels[name] = np.where(share >= 0.002, np.clip(np.ceil(share * _LEVELS), 1, _LEVELS), 0).astype(int).tolist()
+    if not any(map(any, (row for rows in levels.values() for row in rows))):
+        return None  # too little of everything to be seen
     what = "share of the time of these ranks in requests" if seconds else "bytes that they move"
     spread = " Metadata calls: spread evenly over the time in which a file is open, as their times are not in the log."
     return Chart(kind="ranks", name="time-line-ranks", title=_finding(levels, activity.run_time), data={
