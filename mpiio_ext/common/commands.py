@@ -32,6 +32,9 @@ FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 #: `context_settings` of every command.
 HELP = {"help_option_names": ["-h", "--help"]}
 
+#: Help texts of commands that need an extra to be imported, each behind a line "=== COMMAND".
+HELPS = Path(__file__).with_name("help.txt")
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -170,6 +173,21 @@ def _said() -> Iterator[None]:
         raise SystemExit(INTERRUPTED) from error
 
 
+def kept_help(words: Sequence[str]) -> str | None:
+    """Return the help that a command line asks for, of a command that cannot be imported without its extra.
+
+    `mpiio_ext.cli.manual` keeps them in `HELPS`; None: no help is asked for, or there is no such command.
+    """
+    words = list(itertools.takewhile(lambda word: word != "--", words))
+    if not {"-h", "--help"} & set(words):
+        return None
+    names = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
+    texts = HELPS.read_text(encoding="utf-8").rstrip().split("\n=== ")
+    kept = {name: text for name, _, text in (text.partition("\n") for text in texts)}
+    asked = (" ".join(names[:end]) for end in range(len(names), 0, -1))
+    return next((kept[name] for name in asked if name in kept), None)
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called, and whose errors are lines.
 
@@ -214,7 +232,14 @@ class LazyGroup(click.Group):
             path = ctx.command_path
             say_renamed(ctx, f"{path}: `{path} {args[0]}`", f"{path} {new}")
             args = [*new.split(), *args[1:]]
-        return super().resolve_command(ctx, args)
+        try:
+            return super().resolve_command(ctx, args)
+        except ImportError:
+            text = kept_help([*ctx.command_path.split()[1:], *args])
+            if text is None:
+                raise
+            click.echo(text)
+            ctx.exit()
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the package is a line for each mistake, and the exit status."""
