@@ -11,7 +11,7 @@ import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.analytics.cli_output import tell_notes
-from mpiio_ext.common.commands import HELP, json_option, output_option, renamed
+from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.units import amount_text
 
@@ -48,7 +48,7 @@ def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
         table, left_out, notes = bench_table(results, None if site is None else System(load_site(site)))
         tables.append(table)
         for line in left_out:
-            click.echo(f"mpiio-ext: left out: {line}", err=True)
+            tell(f"left out: {line}")
         tell_notes((note.source, note.status) for note in notes)
     if len(tables) == 1:
         return tables[0], []

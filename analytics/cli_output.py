@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import Command, all_of, json_option, renamed
+from mpiio_ext.common.commands import Command, all_of, json_option, renamed, tell
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def tell_notes(notes: Iterable[tuple[str, str]], more: str = "") -> None:
         counts.setdefault(source, collections.Counter())[status] += 1
     for source, told in counts.items():
         words = ", ".join(f"{count:,} {status}" for status, count in sorted(told.items()))
-        click.echo(f"mpiio-ext: notes about {source}: {words}{more}", err=True)
+        tell(f"notes about {source}: {words}{more}")
 
 
 def save(path: Path, content: str | bytes) -> None:

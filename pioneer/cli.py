@@ -15,6 +15,7 @@ from mpiio_ext.common.commands import (
     json_result,
     output_option,
     renamed,
+    tell,
 )
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.cli_all import everything
@@ -57,7 +58,7 @@ def pioneer() -> None:
 
 
 def _say(line: str) -> None:
-    click.echo(f"mpiio-ext: {line}", err=True)
+    tell(line)
 
 
 @pioneer.command(context_settings=HELP, short_help="Make the workload path of a trace.")
@@ -181,7 +182,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, multiply: dict[st
     except (OSError, ValueError) as error:
         raise ArgumentError(str(error)) from error
     if not isinstance(known, WorkloadPath) and not fits(known):
-        click.echo(f"mpiio-ext: {source}: {_edited_words(known)}", err=True)
+        tell(f"{source}: {_edited_words(known)}")
     violations = find_violations(found)
     click.echo(f"{output}: {found.table.num_rows:,} operations; hard dependencies that do not hold: {len(violations)}")
     for item in violations[:3]:

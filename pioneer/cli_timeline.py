@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, output_option
+from mpiio_ext.common.commands import HELP, output_option, tell
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.cli_loss import say_loss
 
@@ -36,5 +36,5 @@ def timeline(trace: tuple[Path, ...], output: Path, name: str | None) -> None:
         raise ArgumentError(str(error)) from error
     say_loss(written.info)
     for line in written.notes:
-        click.echo(f"mpiio-ext: {line}", err=True)
+        tell(line)
     click.echo(f"wrote {output}: {written.text()}")

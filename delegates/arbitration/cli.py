@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option, output_option, renamed
+from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
 from mpiio_ext.common.options import Counts, Duration
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import ArgumentError
@@ -257,7 +257,7 @@ def curves(store: Path | None, versions: bool, undo: str | None, match: str, pro
                                                if len(found) > _MOST_DRAWN else "."),
          draw.draw_curves(dict(list(found.items())[:_MOST_DRAWN])))]
     for note in notes:
-        click.echo(f"mpiio-ext: {note}", err=True)
+        tell(note)
     _finish(output, as_json, document, lines, "Arbitration: curves", figures)
 
 

@@ -29,9 +29,18 @@ import click
 from mpiio_ext._load import family, get_library, get_tracer
 from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
-from mpiio_ext.common.commands import FAILED, HELP, INTERRUPTED, JsonCommand, json_option, json_result, output_option
+from mpiio_ext.common.commands import (
+    FAILED,
+    HELP,
+    INTERRUPTED,
+    JsonCommand,
+    json_option,
+    json_result,
+    output_option,
+    said,
+    tell,
+)
 from mpiio_ext.common.options import Duration
-from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, launcher_family
 from mpiio_ext.tune.budget import LEAST_CONFIDENCE, Costs, Refusal, Runs, choose_runs, least_seconds
 from mpiio_ext.tune.errors import TooShort, TuneError
@@ -457,7 +466,7 @@ def advise(
     with the hints, which shows the gain that it has beside the one that was promised.
     """  # noqa: D301  (click wants the backspace character itself)
     metric = metric_of("elapsed", pattern, lower_is_better)
-    try:
+    with said(ValueError, OSError, status=FAILED):
         select_library(command)
         launcher, _ = split_command(command, family())
         plan_launch(command, str(get_library()), {})  # refuses the launcher of another MPI library
@@ -470,10 +479,7 @@ def advise(
                 put=put if as_json else None, check=_pairs(check, pairs, confidence or _CONFIDENCE), metric=metric,
                 confidence=confidence or _CONFIDENCE, may_fall=confidence is None, seed=seed,
             ))  # fmt: skip
-    except (MpiioExtError, ValueError, OSError) as error:
-        click.echo(f"mpiio-ext advise: {error}", err=True)
-        raise SystemExit(getattr(error, "exit_status", FAILED)) from error
     for failure in failures:
-        click.echo(f"mpiio-ext advise: {failure}", err=True)
+        tell(failure)
     if failures:
         raise SystemExit(1)

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from mpiio_ext.cli.words import complete_command, complete_hint
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, tell
 from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family, let_rank_0_speak, plan
 
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
@@ -159,7 +159,7 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
     try:
         execute(launch)
     except OSError as error:
-        click.echo(f"mpiio-ext: cannot execute {command[0]}: {error.strerror}", err=True)
+        tell(f"cannot execute {command[0]}: {error.strerror}")
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
 
 

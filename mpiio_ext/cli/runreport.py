@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, output_option
+from mpiio_ext.common.commands import HELP, output_option, tell
 from mpiio_ext.common.recordings import has_recordings
 
 _LOG = ".darshan"
@@ -41,4 +41,4 @@ def report(source: Path, output: Path) -> None:
 
     check_target(output, [source], example=RunPage.example)
     for line in RunPage(output).write(document_at(source)):
-        click.echo(f"mpiio-ext: {line}", err=True)
+        tell(line)

@@ -160,17 +160,33 @@ class JsonCommand(click.Command):
             raise click.UsageError(f"--json takes no file: write `{now}`", ctx)
 
 
+def tell(line: object) -> None:
+    """Print an error or a warning, in the one form that they have, on standard error."""
+    click.echo(f"mpiio-ext: {line}", err=True)
+
+
 @contextlib.contextmanager
-def _said() -> Iterator[None]:
+def said(*others: type[Exception], status: int = UNUSABLE) -> Iterator[None]:
+    """Let an error of the block be a line for each mistake, and the end of the process.
+
+    Parameters
+    ----------
+    others : errors beside those of the package
+    status : exit status of them
+    """
+    told: tuple[type[Exception], ...] = (MpiioExtError, *others)
     try:
         yield
-    except MpiioExtError as error:
-        for line in str(error).splitlines() or [type(error).__name__]:
-            click.echo(f"mpiio-ext: {line}", err=True)
-        raise SystemExit(error.exit_status) from error
     except KeyboardInterrupt as error:
-        click.echo("mpiio-ext: interrupted", err=True)
+        tell("interrupted")
         raise SystemExit(INTERRUPTED) from error
+    except told as error:
+        text = str(error)
+        if isinstance(error, OSError) and error.filename is not None and error.strerror:
+            text = f"{error.filename}: {error.strerror}"
+        for line in text.splitlines() or [type(error).__name__]:
+            tell(line)
+        raise SystemExit(getattr(error, "exit_status", status)) from error
 
 
 def kept_help(words: Sequence[str]) -> str | None:
@@ -243,7 +259,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the package is a line for each mistake, and the exit status."""
-        with _said():
+        with said():
             try:
                 return super().invoke(ctx)
             except ModuleNotFoundError:

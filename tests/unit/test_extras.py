@@ -92,13 +92,13 @@ def test_help_behind_two_dashes_is_of_the_program() -> None:
 def test_a_missing_extra_is_one_line(words: list[str], extra: str) -> None:
     done = child(words)
     assert done.returncode == 2 and done.stdout == ""
-    line = rf"mpiio-ext( tune)?: .* needs \w+, which is not installed: pip install 'mpiio_ext\[{extra}\]'\n"
+    line = rf"mpiio-ext: .* needs \w+, which is not installed: pip install 'mpiio_ext\[{extra}\]'\n"
     assert re.fullmatch(line, done.stderr), done.stderr
 
 
 def test_the_bench_as_a_module() -> None:
     done = child([], "import runpy; runpy.run_module('mpiio_ext.bench', run_name='__main__')")
-    assert done.returncode == 2 and done.stderr.startswith("mpiio-ext bench: the bench needs ")
+    assert done.returncode == 2 and done.stderr.startswith("mpiio-ext: the bench needs ")
     assert done.stderr.endswith("pip install 'mpiio_ext[bench]'\n")
 
 
