@@ -12,7 +12,7 @@ import click
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.analytics.cli_output import tell_notes
 from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
-from mpiio_ext.common.options import Duration
+from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _told_apart() -> Iterator[None]:
 
 
 @click.command("climate", context_settings=HELP)
-@click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
+@click.argument("tables", nargs=-1, required=True, type=Existing(path_type=Path), metavar="TABLE...")
 @output_option(type=_PATH, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
 @click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv, .h5).")

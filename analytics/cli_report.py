@@ -13,6 +13,7 @@ import click
 from mpiio_ext.analytics.cli_output import areas_of, dumps, miner_of, origin_option, save, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.commands import HELP, json_option, output_option, tell
+from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.options import Bandwidth
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _system(site: Path | None, sources: Sequence[Path]) -> System | None:
 
     for path in sources:
         if not path.is_file():
-            raise AnalyticsError(f"{path}: there is no such source")
+            raise AnalyticsError(cannot_read(path, missing()))
         with contextlib.suppress(AnalyticsError):  # of what nobody knows a note says so later
             connector = recognize(path)
             if not any(table.name == "disk_states" for table in connector.TABLES):
@@ -184,7 +185,7 @@ def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[
 
     for path in files:
         if not path.is_file():
-            raise AnalyticsError(f"{path}: there is no such log")
+            raise AnalyticsError(cannot_read(path, missing()))
     found = []
     for path, outcome, tables in converted(files):
         if outcome.status != "whole":

@@ -17,6 +17,7 @@ from mpiio_ext.common.commands import (
     renamed,
     tell,
 )
+from mpiio_ext.common.options import Existing
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.cli_all import everything
 from mpiio_ext.pioneer.cli_compare import compare
@@ -62,7 +63,7 @@ def _say(line: str) -> None:
 
 
 @pioneer.command(context_settings=HELP, short_help="Make the workload path of a trace.")
-@click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True))
+@click.argument("trace", nargs=-1, required=True, type=Existing())
 @output_option(required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
                help="Where the workload path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
@@ -107,7 +108,7 @@ def path(
 
 
 @pioneer.command(context_settings=HELP, short_help="Characterize a path: an editable profile.")
-@click.argument("workload_path", metavar="PATH", type=click.Path(exists=True, dir_okay=False))
+@click.argument("workload_path", metavar="PATH", type=Existing(dir_okay=False))
 @output_option(required=True, metavar="FILE", callback=named_after(FORMS_OF_PROFILES),
                help="Where the profile is put: .json.")
 @click.option("--plain", is_flag=True, help="Without the shapes of the path: to be edited by hand.")
@@ -147,7 +148,7 @@ def _load_source(name: str) -> WorkloadPath | Profile:
 
 
 @pioneer.command(context_settings=HELP, short_help="Make another path, of a path or a profile.")
-@click.argument("source", metavar="PATH|PROFILE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("source", metavar="PATH|PROFILE", type=Existing(dir_okay=False))
 @output_option(required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
                help="Where the synthetic path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
 @click.option("--mode", type=click.Choice(["faithful", "quota", "sampled", "tuned"]), default="sampled",
@@ -206,7 +207,7 @@ def _edited_words(profile: Profile) -> str:
 
 
 @pioneer.command(cls=JsonCommand, context_settings=HELP, short_help="How close synthetic paths come to paths.")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=Existing(dir_okay=False))
 @click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="Paths in each mode.")
 @json_option("Print the table as JSON; the other form goes to standard error.")
 @json_file_option()
@@ -262,7 +263,7 @@ def _check_path(name: str) -> int:
 
 
 @pioneer.command(context_settings=HELP, short_help="What is wrong with a path or a profile.")
-@click.argument("document", metavar="PATH|PROFILE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("document", metavar="PATH|PROFILE", type=Existing(dir_okay=False))
 def check(document: str) -> None:
     """Say what is wrong with a PROFILE, and where; or prove the hard dependencies of a workload PATH.
 

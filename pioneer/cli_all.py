@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from mpiio_ext.common.commands import HELP, output_option, renamed, said, tell
-from mpiio_ext.common.options import Duration
+from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.pioneer.forms import multiply_option
 
 
@@ -48,7 +48,7 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
 
 @click.command(name="all", context_settings=HELP,
                short_help="Every phase, from a trace to a comparison.")
-@click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("trace", nargs=-1, required=True, type=Existing(path_type=Path))
 @output_option(required=True, type=click.Path(path_type=Path), metavar="DIR",
                help="Folder for everything; it must be empty or missing.")
 @click.option("-n", "--ranks", type=click.IntRange(min=1), metavar="N", help="Processes of the replay.  [default: as "

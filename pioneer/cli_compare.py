@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.common.commands import HELP, JsonCommand, json_option, output_option, said
+from mpiio_ext.common.options import Existing
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def _save(comparison: Comparison, folder: Path | None, html: Path | None) -> lis
 
 @click.command(cls=JsonCommand, context_settings=HELP,
                short_help="How close two traces or paths are.")
-@click.argument("original", type=click.Path(exists=True, path_type=Path))
-@click.argument("synthetic", type=click.Path(exists=True, path_type=Path))
+@click.argument("original", type=Existing(path_type=Path))
+@click.argument("synthetic", type=Existing(path_type=Path))
 @output_option(type=_PATH, metavar="DIR",
                help="Folder for comparison.html, comparison.json and the figures as SVG.")
 @click.option("--html", type=_PATH, metavar="FILE", help="The page alone.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.common.commands import HELP, LazyGroup, said, tell
-from mpiio_ext.common.options import Duration
+from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import ArgumentError
 
@@ -35,7 +35,7 @@ _COMMANDS = {
 @click.option("--io-nodes", type=int, help="I/O nodes in the pool. Without it: as in the folder's settings.json.")
 @click.option("--policy", "policy_name", type=PolicyType(), default=None,
               help="How I/O nodes are given [mckp].")
-@click.option("--curves", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+@click.option("--curves", type=Existing(path_type=Path, dir_okay=False),
               help='JSON: {"program": {"number of I/O nodes": MB/s, ...}, ...}, or a store of `arbitrate curves`.')
 @click.option("--weight", "weights", multiple=True, metavar="PROGRAM=NUMBER",
               help="mckp: what a MB/s of this program counts [1]. May be given several times.")
@@ -146,10 +146,7 @@ def _curves(path: Path) -> object:
     from mpiio_ext.common import documents
     from mpiio_ext.delegates.arbitration.store import Store
 
-    try:
-        document = documents.read_json(path)
-    except ValueError as error:
-        raise ArgumentError(f"{path}: is no JSON: {error}") from error
+    document = documents.read_json(path)
     if not isinstance(document, dict) or "format" not in document:
         return document
     stored = {name: Store(path).load(name) for name in Store(path).names()}

@@ -40,7 +40,7 @@ from mpiio_ext.common.commands import (
     said,
     tell,
 )
-from mpiio_ext.common.options import Duration
+from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.launchers import Launch, launcher_family
 from mpiio_ext.tune.budget import LEAST_CONFIDENCE, Costs, Refusal, Runs, choose_runs, least_seconds
 from mpiio_ext.tune.errors import TooShort, TuneError
@@ -437,7 +437,7 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
               help="What the program computes between its calls, times X; 0: its I/O alone, which takes less time.")
 @output_option(default="advised.hints", show_default=True, metavar="FILE", help="Hints file to write.")
-@click.option("--scratch", metavar="FOLDER", type=click.Path(exists=True, file_okay=False, writable=True),
+@click.option("--scratch", metavar="FOLDER", type=Existing(file_okay=False, writable=True),
               help="Where the path is carried out.  [default: beside the main file]")  # fmt: skip
 @click.option("--check", is_flag=True, help="Then run the program natively and with the hints: what gain had it?")
 @click.option("--pairs", type=click.IntRange(min=1), metavar="N", help="Of the check.  [default: as few as prove it]")

@@ -63,7 +63,7 @@ def test_report_is_of_a_run_where_it_is_given_one(tmp_path: pathlib.Path) -> Non
     assert "bench" not in said[".io.html.0.run"] and "No call was recorded" in said[".io.html.0.run"]
     assert "RUNDIR" in CliRunner().invoke(main, ["report", "--help"]).output
     mistyped = CliRunner().invoke(main, ["report", str(tmp_path / "nothing")])
-    assert mistyped.exit_code == 2 and "does not exist" in mistyped.output and "bench" not in mistyped.output
+    assert mistyped.exit_code == 2 and "cannot be read" in mistyped.output and "bench" not in mistyped.output
 
 
 # ---- launchers -------------------------------------------------------------------------------------------------------

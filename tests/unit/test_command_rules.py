@@ -134,6 +134,44 @@ def test_output_without_json_is_no_wish() -> None:
     assert done.exit_code == 2 and "--output is the file of --json: give --json, too" in done.stderr
 
 
+#: Commands that read a file `FILE`, of any form and of JSON.
+READS = (
+    "report FILE", "bench report FILE.json", "pioneer all FILE -o out", "pioneer path FILE -o p.parquet",
+    "pioneer show FILE", "pioneer timeline FILE -o t.pftrace", "pioneer profile FILE -o p.json", "pioneer check FILE",
+    "pioneer synthesize FILE -o p.parquet", "pioneer compare FILE FILE", "pioneer fidelity FILE", "analyze logs FILE",
+    "analyze manifest --setup FILE.json", "analyze climate FILE", "analyze umami --history FILE.csv --job 1",
+    "analyze connector show FILE", "analyze connector site FILE.json", "tune --dry-run --kernel pioneer:FILE -- mpirun",
+    "bench slurm --suite FILE.toml --nodes 1 --ranks-per-node 1 --time 1",
+    "delegates arbitrate solve --jobs FILE --io-nodes 4", "delegates arbitrate queue --forge FILE",
+    "delegates arbiter --dir . --io-nodes 4 --curves FILE.json",
+    "delegates arbitrate curves --bench FILE.json",
+)  # fmt: skip
+JSON = [words.replace("FILE", "FILE.json") if words in ("pioneer check FILE", "pioneer show FILE") else words
+        for words in READS if "FILE.json" in words or words in ("pioneer check FILE", "pioneer show FILE")]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", READS)
+def test_a_file_that_is_not_there_has_one_sentence(
+    words: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, words.replace("FILE", "none").split())
+    assert done.exit_code == 2, done.output
+    assert re.search(r"none(\.\w+)?: cannot be read: No such file or directory", done.stderr), done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", JSON)
+def test_a_file_that_is_not_json_has_one_sentence(
+    words: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.json").write_text('{"pioneer-path": 1,, "more": "' + 200 * "x" + '"}', encoding="utf-8")
+    done = CliRunner().invoke(main, words.replace("FILE", "bad").split())
+    assert done.exit_code == 2, done.output
+    assert "bad.json: is not JSON: Expecting property name" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("command", UNUSABLE)
 def test_what_cannot_be_used_is_2(command: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
