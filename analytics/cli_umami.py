@@ -60,9 +60,8 @@ def _write(found: Umami, output: Path, theme: str) -> None:
         save_figure(output, show.chart(found, heading=True), theme)
         return
     from mpiio_ext.analytics.cli_output import save
-    from mpiio_ext.analytics.report.drawing import draw
 
-    save(output, show.page(found, draw(show.chart(found)), draw(show.chart(found, narrow=True))))
+    save(output, show.page(found))
 
 
 @click.command("umami", context_settings=HELP)

@@ -12,6 +12,7 @@ from mpiio_ext.analytics.run.opening import help_sentence
 from mpiio_ext.analytics.run.page import document_of
 from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.shown import Shown
+from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import ArgumentError
 
 _HEAD = b"<!doctype html>"
@@ -27,8 +28,7 @@ class Part(Shown):
 
     def lines(self) -> list[str]:
         """Return what is said of it."""
-        count = len(self._rows)
-        return [self.title, *(self._lines or [f"{count} row{'' if count == 1 else 's'}: .table()"])]
+        return [self.title, *(self._lines or [f"{count_text(len(self._rows), 'row')}: .table()"])]
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return its rows."""

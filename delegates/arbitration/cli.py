@@ -54,8 +54,8 @@ class _SystemNodes(_ParamType):
         return "set" if value == "set" else int(click.IntRange(1).convert(value, param, ctx))
 
 
-def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lines: Sequence[str], title: str,
-            figures: Sequence[tuple[str, str, Chart]]) -> None:
+def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lines: Sequence[str], title: str = "",
+            lead: str = "", figures: Sequence[tuple[str, str, Chart]] = ()) -> None:
     """Print the result, and write what -o asks for: results.json, figures as SVG, index.html."""
     from mpiio_ext.common import page, plots
     from mpiio_ext.common.files import write_whole
@@ -68,9 +68,9 @@ def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lin
         write_whole(output / "results.json", json.dumps(document, indent=1) + "\n")
         for name, _, chart in figures:
             plots.save(chart, output / f"{name}.svg")
-        shown = [page.Figure(caption=caption, drawing=plots.svg(chart)) for _, caption, chart in figures]
+        picture, *shown = [page.drawn(chart, caption=caption) for _, caption, chart in figures]
         section = page.Section(anchor="results", title="Results", sentences=lines, figures=shown)
-        write_whole(output / "index.html", page.document(title, [section]))
+        write_whole(output / "index.html", page.document(title, [section], lead=[lead], picture=picture))
         number = "1 figure" if len(figures) == 1 else f"{len(figures)} figures"
         click.echo(f"{output / 'index.html'}: {number}; results.json beside it", err=as_json)
     if as_json:
@@ -118,7 +118,8 @@ def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, .
         ("figure2", f"Median aggregate bandwidth of {sets:,} sets of {apps} patterns.", draw.draw_medians(found)),
         ("figure3", "Aggregate bandwidth of MCKP over STATIC: smallest, median and largest.", draw.draw_gain(found)),
     ]
-    _finish(output, as_json, found.document(), found.lines(), "Arbitration: simulated sets of jobs", figures)
+    lead = f"{draw.gain_words(found)}: {sets:,} sets of {apps} patterns, {len(found.pools)} sizes of the pool."
+    _finish(output, as_json, found.document(), found.lines(), "Arbitration: simulated sets of jobs", lead, figures)
 
 
 @arbitrate.command()
@@ -145,7 +146,8 @@ def queue(curves: tuple[Path, ...], policies: tuple[str, ...], io_nodes: int, co
     results = [run_queue(items, machine, policy(name)) for name in dict.fromkeys(policies)]
     figures = [] if output is None else [
         ("queue", "Bandwidth of the running jobs over time, and mean bandwidth of each job.", draw.draw_queue(results))]
-    _finish(output, as_json, queue_document(results), queue_lines(results), "Arbitration: a queue of jobs", figures)
+    _finish(output, as_json, queue_document(results), queue_lines(results), "Arbitration: a queue of jobs",
+            f"{draw.queue_words(results)}.", figures)
 
 
 #: Settings of MCKP on the command line of `solve`: attribute -> value without the option.
@@ -192,7 +194,7 @@ def solve(table: Path, store: Path | None, io_nodes: int, compute_nodes: int | N
     machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=direct, most=most, divisible=divisible,
                       counts=counts)
     found = policy(name, **settings).allocate(_weighted(read_jobs(table, store), weights), machine)
-    _finish(None, as_json, found.document(), found.lines(), "", [])
+    _finish(None, as_json, found.document(), found.lines())
 
 
 def _weighted(jobs: Sequence[Job], weights: Sequence[str]) -> list[Job]:
@@ -258,7 +260,10 @@ def curves(store: Path | None, versions: bool, undo: str | None, match: str, pro
          draw.draw_curves(dict(list(found.items())[:_MOST_DRAWN])))]
     for note in notes:
         tell(note)
-    _finish(output, as_json, document, lines, "Arbitration: curves", figures)
+    kinds = list(dict.fromkeys(curve.source for curve in found.values()))
+    told = ", ".join([*kinds[:3], *(["…"] if kinds[3:] else [])]) or "none"
+    lead = f"{len(found):,} curve{'' if len(found) == 1 else 's'} of bandwidth by I/O nodes: {told}."
+    _finish(output, as_json, document, lines, "Arbitration: curves", lead, figures)
 
 
 def _found(given: Sequence[str], kept: Store | None, sources: Mapping[str, Any]) -> tuple[dict[str, Curve], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -74,6 +75,13 @@ def _check_file(name: str) -> str:
 
 def _check_statistics(name: str) -> str:
     """Return the absolute name of a file that statistics can be appended to."""
+    level, given, _ = name.partition("=")
+    if given and level in _LEVELS:
+        raise click.BadParameter(
+            f"{name!r} is neither a level (line, full, json) nor a likely file: give `--stats={level}`, and"
+            f" `--stats=FILE` beside it; for a file of that name write `--stats=./{name}`",
+            param_hint="--stats",
+        )
     from mpiio_ext.common.files import check_target
     from mpiio_ext.errors import FileSystemError
 
@@ -84,6 +92,15 @@ def _check_statistics(name: str) -> str:
     except FileSystemError as error:
         raise click.BadParameter(str(error), param_hint="--stats") from error
     return str(path)
+
+
+def _check_names(targets: Mapping[str, str | None]) -> None:
+    """Refuse an option that was taken for the name of a file, since the file's name was left out."""
+    for option, name in targets.items():
+        if name is not None and name.startswith("-"):
+            raise click.BadParameter(
+                f"{name!r} is an option, and no name of a file: write `{option} FILE {name}`; for a file of that name"
+                f" write `{option} ./{name}`", param_hint=option)  # fmt: skip
 
 
 def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: tuple[str, ...] = ()) -> dict[str, str]:
@@ -195,6 +212,7 @@ def run(
     try:
         if darshan_dxt and darshan is None:
             raise click.UsageError("--darshan-dxt is part of a Darshan log: give --darshan FILE, too")
+        _check_names({"--darshan": darshan, "--timeline": timeline, "--report": report})
         settings = settings_of(hint, hints_file, stats)
         select_library(command)
     except click.UsageError as error:
@@ -210,7 +228,13 @@ def run(
     report = report or os.environ.get("MPIOX_REPORT") or None
     if any(name is not None for name in (darshan, timeline, report)):
         library, settings = _recorded(command, library, settings, (darshan, timeline, report), darshan_dxt, dry_run)
-    start(command, library, settings, dry_run=dry_run)
+    try:
+        start(command, library, settings, dry_run=dry_run)
+    except SystemExit:  # nothing was executed: each rank that has made the folder takes it away
+        if not dry_run and "MPIOX_TRACE_DIR" in settings:
+            with contextlib.suppress(OSError):
+                Path(settings["MPIOX_TRACE_DIR"]).rmdir()
+        raise
 
 
 def _recorded(
@@ -222,7 +246,7 @@ def _recorded(
     from mpiio_ext.cli import logged  # not for each rank of a run without them
 
     kinds: list[Callable[[Path], logged.Result]] = [lambda path: logged.DarshanLog(path, dxt), logged.Timeline,
-                                                    logged.RunPage]  # fmt: skip
+                                                    lambda path: logged.RunPage(path, command)]  # fmt: skip
     results = [kind(Path(target).absolute()) for kind, target in zip(kinds, targets, strict=True) if target is not None]
     recording = logged.Recording.of(results)
     library, settings = f"{get_tracer()}:{library}", {**settings, **recording.settings()}

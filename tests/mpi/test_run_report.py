@@ -144,6 +144,34 @@ def test_no_mpi_and_no_calls(extension: str, tmp_path: pathlib.Path) -> None:
     assert "I/O" in found.sentence and found.rows() == []
 
 
+def test_copies_are_input_and_output(extension: str, tmp_path: pathlib.Path) -> None:
+    """`cp` moves a file by copy_file_range: a read of the one and a write of the other."""
+    (tmp_path / "a").write_bytes(bytes(1 << 20))
+    copy = "import os; a, b = open('a', 'rb'), open('b', 'wb'); print(os.copy_file_range(a.fileno(), b.fileno(), 9000))"
+    command = [*RUN, "--report", str(tmp_path / "io.html"), "--", sys.executable, "-c", copy]
+    done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path)
+    rows = {pathlib.Path(row["file"]).name: row for row in page(tmp_path, done).rows()}
+    assert (rows["a"]["read_bytes"], rows["b"]["written_bytes"]) == (int(done.stdout), int(done.stdout))
+    assert rows["a"]["time_s"] > 0 < rows["b"]["time_s"]
+
+
+def test_several_launches_in_one_run(extension: str, tools: dict[str, str], tmp_path: pathlib.Path) -> None:
+    """The page names each program that has accessed files."""
+    data = prepared(tmp_path)
+    start = f"{launcher()} -n 2 {tools['program']}"
+    script = f"{start} well_behaved {data} 1 && {start} small_independent {data} 1"
+    command = [*RUN, "--report", str(tmp_path / "io.html"), "--", "sh", "-c", script]
+    done = run_bounded(command, env=base_environment(), timeout_s=120)
+    program = f"{tools['program']} well_behaved {data} 1; {tools['program']} small_independent {data} 1"
+    assert page(tmp_path, done).document["program"] == program
+
+
+def test_a_mistyped_program_leaves_nothing(extension: str, tmp_path: pathlib.Path) -> None:
+    command = [str(launcher()), "-n", "3", *RUN, "--report", str(tmp_path / "io.html"), "--", str(tmp_path / "nosuch")]
+    done = run_bounded(command, env=base_environment(), timeout_s=60, check=False)
+    assert done.returncode != 0 and "cannot execute" in done.stderr and list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
 def test_a_rank_that_is_killed(outside: bool, extension: str, tmp_path: pathlib.Path) -> None:
     """The page has what was done until then, and says what lacks."""

@@ -41,13 +41,15 @@ def drawn(random_: random.Random, number: int, start: int) -> Call:
     """Return a call of any kind; those that the modules count, and others."""
     operation = random_.choice([
         "open", "close", "pwrite", "pwrite", "pread", "read", "write", "writev", "lseek", "stat", "fstat", "fsync",
-        "dup", "mmap", "rename", "unlink", "ftruncate", "fopen", "fread", "fwrite", "fgets", "fputs", "fseek",
+        "dup", "mmap", "rename", "unlink", "copy_file_range", "sendfile",
+        "ftruncate", "fopen", "fread", "fwrite", "fgets", "fputs", "fseek",
         "fflush", "fclose", "fdopen", "MPI_File_open", "MPI_File_write_at", "MPI_File_read_at_all",
         "MPI_File_iwrite", "MPI_File_set_view",
         "MPI_File_write_all_begin", "MPI_File_sync", "MPI_File_close", "MPI_File_read_shared_c", "MPI_Wait",
     ])  # fmt: skip
     size = random_.choice(SIZES)
-    moves = any(verb in operation for verb in ("read", "write", "fgets", "fputs"))
+    copies = operation in ("copy_file_range", "sendfile")
+    moves = copies or any(verb in operation for verb in ("read", "write", "fgets", "fputs"))
     mpi = operation.startswith("MPI_")
     failed = random_.random() < 0.05
     offset = random_.choice((-1, 0, 4096, 4095, 512 * random_.randrange(99), random_.randrange(1 << 40)))
@@ -58,7 +60,10 @@ def drawn(random_: random.Random, number: int, start: int) -> Call:
         result=-1 if failed else 0 if mpi or not moves else size // 8 if operation in ("fread", "fwrite") else size,
         count=size // 8 if operation in ("fread", "fwrite") else -1,
         mode=0o640 if operation == "open" else 9 if operation == "MPI_File_open" else -1,
-        file2=random_.randrange(1, len(NAMES) + 1) if operation == "rename" else -1,
+        file2=random_.randrange(1, len(NAMES) + 1)
+        if operation == "rename" or (copies and random_.random() < 0.8)
+        else -1,
+        offset2=random_.choice((-1, 0, 4096, random_.randrange(1 << 40))) if copies else -1,
         comm_size=random_.choice((1, 4)) if operation == "MPI_File_open" else -1,
         hints=1 if operation in ("MPI_File_open", "MPI_File_set_view") and random_.random() < 0.5 else -1,
     )  # fmt: skip

@@ -14,6 +14,7 @@ comma-separated one) and any number of ``[[kernels]]``::
     [[kernels]]
     kernel = "vpic"                       # a name of `--list`
     name = "vpic-large"                   # of its rows, where the kernel is there more than once
+    about = "why it is run"               # a line behind the table
     interfaces = ["hdf5"]                 # default: all that the kernel has
     preset = "published"
     scale = 0.5
