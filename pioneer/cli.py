@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -231,7 +232,7 @@ def fidelity(paths: tuple[str, ...], seeds: int, as_json: bool, output: Path | N
 _SHOWN = 20  # violations
 
 
-def _check_path(name: str) -> int:
+def _check_path(name: str, as_json: bool) -> int:
     """Say which hard dependencies of a path do not hold, and what a replay would refuse; the status.
 
     Operations on a file whose open the trace does not tell are told apart: a replay opens it.
@@ -247,6 +248,15 @@ def _check_path(name: str) -> int:
     untold = {ids[row] for session in nobody for row in session.members}
     found = find_violations(known, most=known.table.num_rows + 1)
     wrong = [item for item in found if not (item.id in untold and item.not_open)]
+    refused, more = refusals(known), list(unmade(known))
+    if as_json:
+        click.echo(json.dumps({
+            "document": name, "kind": "path", "operations": len(ids),
+            "violations": [{"operation": item.id, "group": item.group, "why": item.why} for item in wrong],
+            "sessions_without_open": len(nobody) if len(wrong) < len(found) else 0,
+            "refused": list(refused), "not_made": more, "fine": not (wrong or refused),
+        }))  # fmt: skip
+        return 1 if wrong or refused else 0
     for item in wrong[:_SHOWN]:
         click.echo(f"{name}: operation {item.id}, group {item.group}: {item.why}")
     if len(wrong) > _SHOWN:
@@ -254,8 +264,7 @@ def _check_path(name: str) -> int:
     if len(wrong) < len(found):
         click.echo(f"{name}: {len(nobody):,} open sessions have no open in the path, as in traces without opens: "
                    "a replay makes it up where they move data")  # fmt: skip
-    refused = refusals(known)
-    for line in (*refused[:_SHOWN], *unmade(known)):
+    for line in (*refused[:_SHOWN], *more):
         click.echo(f"{name}: {line}")
     click.echo(f"{name}: hard dependencies of {len(ids):,} operations: "
                + (f"{len(wrong):,} do not hold" if wrong else "all hold"))  # fmt: skip
@@ -264,7 +273,8 @@ def _check_path(name: str) -> int:
 
 @pioneer.command(context_settings=HELP, short_help="What is wrong with a path or a profile.")
 @click.argument("document", metavar="PATH|PROFILE", type=Existing(dir_okay=False))
-def check(document: str) -> None:
+@json_option("Print as JSON what is wrong with a path; of a profile, that it is fine.")
+def check(document: str, as_json: bool) -> None:
     """Say what is wrong with a PROFILE, and where; or prove the hard dependencies of a workload PATH.
 
     The status is 1 where something is wrong.
@@ -274,7 +284,7 @@ def check(document: str) -> None:
     from mpiio_ext.pioneer.synthesis.document import model_from_json
 
     if _is_path(document):
-        raise SystemExit(_check_path(document))
+        raise SystemExit(_check_path(document, as_json))
     try:
         found = load(Path(document))
     except (OSError, DocumentError) as error:
@@ -284,7 +294,7 @@ def check(document: str) -> None:
             model_from_json(found.shapes)
     except DocumentError as error:
         raise ArgumentError(f"{document}: {error}") from error
-    click.echo(f"{document}: fine")
+    click.echo(json.dumps({"document": document, "kind": "profile", "fine": True}) if as_json else f"{document}: fine")
 
 
 # ---- commands in files of their own ----------------------------------------------------------------------------------

@@ -206,6 +206,8 @@ def run(
     \b
       mpirun -n 4 mpiio-ext run -H mpiox_partition=group_cyclic -- ./app
       mpiio-ext run -H '*.h5:cb_nodes=8' --stats -- mpirun -n 4 ./app
+
+    Exit status: that of PROGRAM; 2 what was given cannot be used, 126 PROGRAM cannot be executed, 127 there is none.
     """  # noqa: D301  (click wants the backspace character itself)
     import mpiio_ext
 

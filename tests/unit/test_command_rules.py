@@ -109,6 +109,29 @@ def test_json_is_a_flag_everywhere() -> None:
     assert len(flags) > 20 and all(isinstance(flag, click.Option) and flag.is_flag for flag in flags)
 
 
+def test_commands_without_json_print_no_results() -> None:
+    """Their result is a file, a text that is read by another program, or what a program prints that they start."""
+    flagged = {words for words, command in COMMANDS.items() if any("--json" in one.opts for one in command.params)}
+    files = {"report", "bench", "bench explore", "bench arbitration", "pioneer all", "pioneer timeline", "pioneer path",
+             "pioneer profile", "pioneer synthesize", "analyze", "analyze init", "analyze report",
+             "analyze connector convert", "analyze connector site"}  # fmt: skip
+    texts = {"bench slurm", "completion", "delegates arbiter slurm-script", "pioneer show"}
+    programs = {"run", "trace", "pioneer replay", "delegates arbiter", "delegates arbiter slurm-watch"}
+    assert set(COMMANDS) - flagged == files | texts | programs
+
+
+@pytest.mark.parametrize("command", ["run", "trace"])
+def test_the_status_of_a_program_that_cannot_be_executed(command: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "data").write_text("no program", encoding="utf-8")
+    for name, status in (("nosuch-program", 127), (str(tmp_path / "data"), 126)):
+        words = [command, *(["-o", str(tmp_path / "out")] if command == "trace" else []), "--", name]
+        done = subprocess.run([sys.executable, "-m", "mpiio_ext", *words], capture_output=True, text=True, timeout=120)
+        assert done.returncode == status and f"mpiio-ext: cannot execute {name}: " in done.stderr
+    help_text = CliRunner().invoke(main, [command, "--help"]).stdout
+    table = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
+    assert all(str(status) in " ".join(help_text.split()) and f"| {status} |" in table for status in (126, 127))
+
+
 def test_shared_options_are_declared_once() -> None:
     """``--output`` has its short form wherever it is, and no command declares it, or ``--json``, by itself."""
     found = [option for command in COMMANDS.values() for option in command.params if "--output" in option.opts]
