@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, output_option
+from mpiio_ext.common.commands import HELP, output_option, tell
+from mpiio_ext.common.options import Existing
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.cli_loss import say_loss
 
@@ -15,7 +16,7 @@ _EVERY_S = 15.0
 
 
 @click.command(context_settings=HELP, short_help="Make a time line for Perfetto of a trace.")
-@click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("trace", nargs=-1, required=True, type=Existing(path_type=Path))
 @output_option(required=True, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                help="Where the time line is put, run.pftrace; with .gz at its end packed.")
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
@@ -36,5 +37,5 @@ def timeline(trace: tuple[Path, ...], output: Path, name: str | None) -> None:
         raise ArgumentError(str(error)) from error
     say_loss(written.info)
     for line in written.notes:
-        click.echo(f"mpiio-ext: {line}", err=True)
+        tell(line)
     click.echo(f"wrote {output}: {written.text()}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option, output_option, renamed
+from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
 from mpiio_ext.common.options import Counts, Duration
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import ArgumentError
@@ -259,7 +259,7 @@ def curves(store: Path | None, versions: bool, undo: str | None, match: str, pro
                                                if len(found) > _MOST_DRAWN else "."),
          draw.draw_curves(dict(list(found.items())[:_MOST_DRAWN])))]
     for note in notes:
-        click.echo(f"mpiio-ext: {note}", err=True)
+        tell(note)
     kinds = list(dict.fromkeys(curve.source for curve in found.values()))
     told = ", ".join([*kinds[:3], *(["…"] if kinds[3:] else [])]) or "none"
     lead = f"{len(found):,} curve{'' if len(found) == 1 else 's'} of bandwidth by I/O nodes: {told}."

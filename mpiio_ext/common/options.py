@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mpiio_ext.common.commands import say_renamed
 from mpiio_ext.common.counts import counts
+from mpiio_ext.common.files import cannot_read
 from mpiio_ext.common.units import bandwidth, duration, size, size_text
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
 else:
     _ParamType = click.ParamType  # not generic before click 8.2
+
+
+class Existing(click.Path):
+    """A file or folder that is there; the arguments are those of `click.Path`."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(exists=True, **named)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        try:
+            Path(value).stat()
+        except OSError as error:
+            self.fail(cannot_read(os.fspath(value), error), param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class Size(_ParamType):

@@ -79,12 +79,10 @@ def sections(paths: Iterable[Path]) -> list[Section]:
 
 def _section(path: Path, number: int, *, several: bool) -> Section:
     try:
-        document = documents.parse(_Document, documents.read_json(path))
+        document = documents.parse(_Document, documents.read_json(path, ReportError))
     except DocumentError as error:
         raise ReportError(f"{path}: is no arbitration run of format {_FORMAT}: {error.problems[0]}; remove it, or run "
                           "mpiio-ext bench arbitration again") from error
-    except (OSError, ValueError) as error:
-        raise ReportError(f"{path}: cannot be read: {error}") from error
     rows = [row for policy, run in document.policies.items() for row in _rows(policy, run)]
     setting = document.configuration
     sentences = [

@@ -50,7 +50,7 @@ def one_line(launch: Launch) -> str:
     """Return the only line on standard error; nothing else may be printed."""
     assert not launch.timed_out, launch.describe()
     assert launch.returncode != 0 and launch.stdout == "", launch.describe()
-    assert launch.stderr.count("\n") == 1 and launch.stderr.startswith("mpiio-ext tune: "), launch.describe()
+    assert launch.stderr.count("\n") == 1 and launch.stderr.startswith("mpiio-ext: "), launch.describe()
     return launch.stderr
 
 

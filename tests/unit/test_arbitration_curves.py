@@ -143,7 +143,7 @@ def test_results_of_the_bench(tmp_path: Path) -> None:
     with pytest.raises(CurveError, match=r'results.json: .*: /runs/2: "bandwidth_mb_per_s" is missing$'):
         read_bench([written])
     written.write_text("{", encoding="utf-8")
-    with pytest.raises(CurveError, match=r"results.json: is no JSON"):
+    with pytest.raises(CurveError, match=r"results.json: is not JSON"):
         read_bench([written])
 
 

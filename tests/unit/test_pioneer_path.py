@@ -397,7 +397,7 @@ def test_files(tmp_path: pathlib.Path) -> None:
     pa.parquet.write_table(pa.table({"id": [1]}), tmp_path / "other.parquet")
     with pytest.raises(ValueError, match="no workload path"):
         WorkloadPath.load(tmp_path / "other.parquet")
-    with pytest.raises(FileSystemError, match="nothing: no such file"):
+    with pytest.raises(FileSystemError, match="nothing: cannot be read: No such file"):
         WorkloadPath.load(str(tmp_path / "nothing"))
     with pytest.raises(FileSystemError, match="a folder, not a workload path"):
         WorkloadPath.load(tmp_path)
