@@ -16,6 +16,7 @@ from mpiio_ext.common.commands import (
     json_result,
     output_option,
     renamed,
+    said,
     tell,
 )
 from mpiio_ext.common.options import Existing
@@ -36,10 +37,8 @@ if TYPE_CHECKING:
 def _load_path(name: str) -> WorkloadPath:
     from mpiio_ext.pioneer.path import WorkloadPath
 
-    try:
+    with said(OSError, ValueError):
         return WorkloadPath.load(Path(name))
-    except (OSError, ValueError) as error:
-        raise ArgumentError(str(error)) from error
 
 
 class _Phases(click.Group):
@@ -86,7 +85,7 @@ def path(
         tables_of,
     )
 
-    try:
+    with said(OSError, ValueError):
         info, rows = read_sanitized([Path(source) for source in trace], name, say=_say)
         every = tables_of(rows)
         tables = {rank: selected(table, only, skip) for rank, table in every.items()}
@@ -98,8 +97,6 @@ def path(
             _say(partly)
         for line in not_represented(tables, found):
             _say(line)
-    except (OSError, ValueError) as error:
-        raise ArgumentError(str(error)) from error
     sizes = ", ".join(str(len(group)) for group in found.info.members[1:]) or "none"
     click.echo(f"{output}: {found.table.num_rows:,} operations of {len(tables)} ranks; subgroups of children: {sizes}"
                f"{'' if found.info.minimal else '; the differences may not be the fewest'}")  # fmt: skip
@@ -122,10 +119,8 @@ def profile(workload_path: str, output: str, plain: bool) -> None:
     known = _load_path(workload_path)
     counted = characterize(known, fits=True)
     found = counted if plain else with_shapes(counted, known)
-    try:
+    with said(OSError):
         save(found, Path(output))
-    except OSError as error:
-        raise ArgumentError(str(error)) from error
     for line in found.lines():
         click.echo(line)
 
@@ -142,10 +137,8 @@ def _load_source(name: str) -> WorkloadPath | Profile:
     from mpiio_ext.common.documents import DocumentError
     from mpiio_ext.pioneer.profile.document import load
 
-    try:
+    with said(OSError, DocumentError):
         return _load_path(name) if _is_path(name) else load(Path(name))
-    except (OSError, DocumentError) as error:
-        raise ArgumentError(str(error)) from error
 
 
 @pioneer.command(context_settings=HELP, short_help="Make another path, of a path or a profile.")
@@ -285,10 +278,8 @@ def check(document: str, as_json: bool) -> None:
 
     if _is_path(document):
         raise SystemExit(_check_path(document, as_json))
-    try:
+    with said(OSError, DocumentError):
         found = load(Path(document))
-    except (OSError, DocumentError) as error:
-        raise ArgumentError(str(error)) from error
     try:
         if found.shapes is not None:
             model_from_json(found.shapes)

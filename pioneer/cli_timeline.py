@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, output_option, tell
+from mpiio_ext.common.commands import HELP, output_option, said, tell
 from mpiio_ext.common.options import Existing
-from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.cli_loss import say_loss
 
 #: Where there is no terminal, a line says how far it is, so often.
@@ -29,12 +28,10 @@ def timeline(trace: tuple[Path, ...], output: Path, name: str | None) -> None:
     from mpiio_ext.common.progress import progress
     from mpiio_ext.pioneer.timeline import write_timeline
 
-    try:
+    with said(OSError, ValueError):
         check_target(output)
         with progress(1, step="call", every_s=_EVERY_S, name="pioneer timeline") as advance:
             written = write_timeline(trace, output, name, progress=lambda done, whole: advance(to=done, of=whole))
-    except (OSError, ValueError) as error:
-        raise ArgumentError(str(error)) from error
     say_loss(written.info)
     for line in written.notes:
         tell(line)

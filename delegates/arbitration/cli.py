@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
-from mpiio_ext.common.options import Counts, Duration
+from mpiio_ext.common.options import Counts, Duration, ParamType
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import ArgumentError
 
@@ -20,16 +20,12 @@ if TYPE_CHECKING:
     from mpiio_ext.delegates.arbitration.jobs import Job
     from mpiio_ext.delegates.arbitration.store import Store
 
-    _ParamType = click.ParamType[Any]
-else:
-    _ParamType = click.ParamType  # not generic before click 8.2
-
 _PATH = click.Path(path_type=Path)
 #: Curves in a figure.
 _MOST_DRAWN = 27
 
 
-class _Paths(_ParamType):
+class _Paths(ParamType):
     """Paths separated by commas."""
 
     name = "FILE[,FILE...]"
@@ -44,7 +40,7 @@ class _Paths(_ParamType):
         return paths
 
 
-class _SystemNodes(_ParamType):
+class _SystemNodes(ParamType):
     """Compute nodes of the system: a number, or "set"."""
 
     name = "N|set"

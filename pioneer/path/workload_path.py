@@ -17,7 +17,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,11 +96,6 @@ class WorkloadPath:
         known = np.array([*column.dictionary.to_pylist(), None], object)
         found: NDArray[np.object_] = known[np.asarray(column.indices.fill_null(len(known) - 1))]
         return found
-
-    def made_by(self, groups: Sequence[int]) -> pa.Table:
-        """Return the rows of operations that exactly these groups make."""
-        bits = sum(1 << group for group in groups)
-        return self.table.filter(pc.equal(self.table["groups"], bits))
 
     def save(self, path: Path) -> None:
         """Write it to a file; it replaces one that is there when it is complete.

@@ -37,8 +37,7 @@ from mpiio_ext.bench.compare.launches import (
     run_benchmark,
     scratch_file,
 )
-from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of, with_delegates
-from mpiio_ext.bench.errors import BenchError
+from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations, with_delegates
 from mpiio_ext.bench.kernels.pattern import MicroForm
 from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result, renamed, said
 from mpiio_ext.common.options import Duration, Size
@@ -339,12 +338,7 @@ def run_compare(options: Options, *, put: Callable[[str], None] | None, plot_pat
                 place: Place | None = None) -> list[dict[str, Any]]:
     """Measure, print, and write the files; returns the results list. `place`: where to launch, None: this machine."""
     console = console_of_results()
-    installations = find_installations()
-    if not installations:
-        raise BenchError(
-            "no MPI installation with this library and its benchmark program in C was found: run `make build` in a "
-            "source tree first (a wheel has no such program)"
-        )
+    installations = some_installations()
     peers = [peer for installation in installations for peer in peers_of(installation, options.ranks)]
     peers = on_nodes(with_delegates(peers, options.delegates, options.delegate_mode), options.ranks, options.nodes)
     peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))
