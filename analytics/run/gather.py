@@ -191,7 +191,8 @@ def _document(
         program=program, sentence=sentence, help=advice,
         facts=_facts(job, processes, run_s, (io_s, opening_s, other_s), crowded=crowded), lacks=lacks, crowded=crowded,
         notices=[] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))],
-        findings=[dataclasses.asdict(one) for one in findings(told)],
+        findings=[dataclasses.asdict(one) | {"advice": opening.with_gain(one.advice, measured)}
+                  for one in findings(told)],
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
         unknown=[*dict.fromkeys(text for one in documents for text in one["unknown"]), *map(_of_mapped, mapped[:1])],
         files=rows, files_in_all=len(files), library=library.table(statistics),

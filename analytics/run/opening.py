@@ -199,6 +199,18 @@ def paying(statistics: Sequence[Document], program: str, processes: int) -> dict
     return None
 
 
+def with_gain(advice: Sequence[str], measured: Mapping[str, str] | None) -> list[str]:
+    """Return the next steps of a finding, each with its gain: as the library has measured it, or not known."""
+    found = []
+    for text in advice:
+        if measured is not None and "delegates" in text:
+            found.append(f"{measured['text']}. ({measured['see']}) Command: `{measured['command']}` Gain:"
+                         f" {measured['gain']}.")  # fmt: skip
+        else:
+            found.append(text if "mpiio-ext tune" in text else f"{text} Gain: not known.")
+    return found
+
+
 def help_of(told: Sequence[Document], measured: Mapping[str, str] | None, program: str, processes: int
             ) -> dict[str, str] | None:
     """Return what would help first: text, command, page, gain; None where nothing was found."""

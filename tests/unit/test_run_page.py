@@ -301,6 +301,20 @@ def test_a_gain_is_named_only_where_it_was_measured() -> None:
     assert opening.help_sentence(measured).startswith("What would help: delegates that collect these accesses: `")
     assert measured["command"] == "mpirun -n 4 mpiio-ext run -H mpiox_delegates=2 -- ./app"
     assert opening.paying([{"delegation": "2 delegates"}], "./app", 4) is None
+    steps = ["Sort.", "Let delegates collect them.", "Let the tuner: `mpiio-ext tune -- ./app`"]
+    assert opening.with_gain(steps, None) == [
+        "Sort. Gain: not known.", "Let delegates collect them. Gain: not known.", steps[2]]  # fmt: skip
+    with_both = opening.with_gain(steps, opening.paying([{"delegation": says}], "./app", 4))
+    assert "mpiox_delegates=2 -- ./app` Gain: 2.8 to 11 times" in with_both[1] and with_both[2] == steps[2]
+
+
+def test_columns_without_values_are_left_out(tmp_path: pathlib.Path) -> None:
+    line = {"kind": "file", "path": "a", "ranks": 4, "write_requests": 3, "write_request_bytes": 300}
+    (tmp_path / STATISTICS).write_text(json.dumps(line) + "\n")
+    document = of_folder(tmp_path) | {"facts": [["a", "b"]], "library": library.table(library.read(
+        tmp_path / STATISTICS)[0])}  # fmt: skip
+    text = page(document)
+    assert "mean request</th>" in text and "between nodes</th>" not in text and ">why</th>" not in text
 
 
 def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:
