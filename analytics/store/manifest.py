@@ -106,7 +106,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not path.exists():
         return None
     document = documents.read_json(path, lambda text: AnalyticsError(
-        f"{text}; of the store: restore it, or remove the store's folder and fill it again from the logs"))
+        f"{text}; it is the store's manifest: restore it, or remove the folder and fill it again from the logs"))
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         found = document.get("format") if isinstance(document, dict) else None
         raise AnalyticsError(
