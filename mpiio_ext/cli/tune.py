@@ -78,7 +78,7 @@ def _dry_run(job: Job) -> None:
 @click.option("--kernel", metavar="pioneer:FILE", help="Tune for this workload path: PROGRAM is the launcher alone, "
               "and the path is carried out by its ranks.")  # fmt: skip
 @click.option("--scratch", metavar="FOLDER", help="Where the folder FILE.replay is made for that.  [default: here]")
-@click.option("--log", metavar="FOLDER", help="Output of every run.  [default: FILE.log]")
+@click.option("--log", metavar="FOLDER", help="Output of every run, and the page tuning.html.  [default: FILE.log]")
 @json_option("Print every run as JSON; all else goes to standard error.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option("--seed", type=int, default=1, show_default=True)
@@ -133,7 +133,7 @@ def tune(
         with json_result(as_json) as put:
             result = tune_job(job, asked, log_path, before)
             printed = (lambda found: put(json.dumps(found, indent=1))) if as_json else None
-            failures = finish(result, job, budget, hints_path, printed)
+            failures = finish(result, job, budget, hints_path, printed, log_path / "tuning.html")
     for failure in failures:
         tell(failure)
     if result.broken_status or result.interrupted or failures:

@@ -155,6 +155,16 @@ def test_copies_are_input_and_output(extension: str, tmp_path: pathlib.Path) -> 
     assert rows["a"]["time_s"] > 0 < rows["b"]["time_s"]
 
 
+def test_a_copy_of_a_file_of_the_system_is_a_write(extension: str, tmp_path: pathlib.Path) -> None:
+    """Of `/etc` nothing is recorded, but the copy is the program's."""
+    copy = ("import os; a, b = open('/etc/passwd', 'rb'), open('b', 'wb');"
+            " print(os.sendfile(b.fileno(), a.fileno(), 0, 99))")  # fmt: skip
+    command = [*RUN, "--report", str(tmp_path / "io.html"), "--", sys.executable, "-c", copy]
+    done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path)
+    rows = {pathlib.Path(row["file"]).name: row for row in page(tmp_path, done).rows()}
+    assert (rows["b"]["written_bytes"], rows["b"]["writes"]) == (int(done.stdout), 1)
+
+
 @pytest.mark.parametrize("words", [["py"], ["sync"]])
 def test_small_pieces_one_by_one(words: list[str], extension: str, tmp_path: pathlib.Path) -> None:
     """Contiguous pieces that a program flushes each by itself, or syncs each by itself, have a cause."""

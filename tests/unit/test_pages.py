@@ -30,6 +30,12 @@ from mpiio_ext.cli import main
 from mpiio_ext.common import page
 from mpiio_ext.common.plots import Area, Axis, Bars, Boxes, Chart, Line, Segments
 from mpiio_ext.pioneer.compare.workload import load_workload
+from mpiio_ext.tune.evidence import evidence
+from mpiio_ext.tune.objective import Elapsed
+from mpiio_ext.tune.outcome import Record, Result
+from mpiio_ext.tune.page import tuning_page
+from mpiio_ext.tune.report import Subject
+from mpiio_ext.tune.setting import Setting
 from support import report_results
 from support.darshan_logs import packaged_logs
 from support.html_page import Page
@@ -40,7 +46,7 @@ from support.pioneer_traces import saved_table
 COUNTED = {"jobs", "files", "rank", "pairs of file and OST", "I/O nodes", "I/O nodes in the pool", "operations per bin",
            "share of the operations", "share of time units", "stripes of the file",
            "pattern, and R = files / processes", "processes of the job", "pattern and operation",
-           "storage target"}  # fmt: skip
+           "storage target", "run"}  # fmt: skip
 LOGS = ("sample-badost.darshan", "sample-dxt-simple.darshan")
 
 
@@ -113,6 +119,27 @@ def compare(folder: pathlib.Path) -> pathlib.Path:
     return folder / "out" / "comparison.html"
 
 
+def tuned(verdict: str, *, works: bool = True) -> tuple[Result, Subject]:
+    """Return a tuning of a program that a setting makes twice as fast, if it is confirmed."""
+    best, other = (Setting((("cb_nodes", value),)) for value in ("2", "8"))
+    order = [Setting(), other, best, *[Setting(), best] * 6]
+    records = [Record(number=number, phase="confirm" if number > 3 else "search", setting=setting, status="ok",
+                      reason="", exit_status=0, elapsed_s=2.0,
+                      cost=(1.0 if setting == best else 2.0) + number / 100 if works else None)
+               for number, setting in enumerate(order, 1)]  # fmt: skip
+    costs = [[record.cost or 1.0 for record in records[3:] if record.setting == one] for one in (Setting(), best)]
+    won = evidence(costs[0], costs[1], 0.95) if verdict == "wins" else None
+    result = Result(verdict=verdict, reason="" if won else "chance may explain it", candidate=best, evidence=won,
+                    records=tuple(records), baseline=None, interrupted=False, broken_status=0,
+                    spent_s=30.0)  # fmt: skip
+    return result, Subject(command=("mpirun", "./<app>"), metric=Elapsed(), glob="*", present=None, budget_s=60.0)
+
+
+def tune(folder: pathlib.Path) -> pathlib.Path:
+    (folder / "tuning.html").write_text(tuning_page(*tuned("wins")), encoding="utf-8")
+    return folder / "tuning.html"
+
+
 def table_of_jobs(folder: pathlib.Path) -> pathlib.Path:
     load = {"fs_ave_oss_cpu": steps([(100, 10.0), (20, 20.0)], seed=2)}
     other = history(steps([(90, 50.0)], seed=5), darshan_app="/bin/hacc_io", _file_system="scratch2")
@@ -168,7 +195,7 @@ def job(folder: pathlib.Path) -> pathlib.Path:
 PAGES: dict[str, Callable[[pathlib.Path], pathlib.Path]] = {
     "bench": bench, "bench compare": peers, "explore": explore, "simulate": simulate, "curves": curves,
     "pioneer compare": compare, "climate": climate, "umami": umami, "logs": logs, "job": job, "store": store,
-    "run": run_of_log,
+    "run": run_of_log, "tune": tune,
 }  # fmt: skip
 
 
@@ -274,3 +301,12 @@ def test_the_data_are_what_is_drawn(tmp_path: pathlib.Path, charts: list[tuple[C
         told = np.array(numbers_of(figure.data))
         left = [value for value in drawn_numbers(chart) if not np.isclose(value, told, rtol=1e-5, atol=0).any()]
         assert categorical or not left, (chart.name, left[:9])
+
+
+def test_a_page_of_tuning_says_faster_only_where_that_is_confirmed() -> None:
+    every = tuned("wins"), tuned("nothing"), tuned("nothing", works=False)
+    won, nothing, broken = (tuning_page(*made) for made in every)
+    assert "<code>cb_nodes=2</code> makes the program " in won and "times as fast (95% confidence" in won
+    assert "Nothing wins: chance may explain it." in nothing and "times as fast" not in nothing
+    assert "No setting of 3 is shown to be faster" in nothing and "<figure" not in broken
+    assert all(not Page(text).problems and "&lt;app&gt;" in text for text in (won, nothing, broken))
