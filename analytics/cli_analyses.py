@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import areas_of, miner_of, output_options, show, store_options
-from mpiio_ext.common.commands import HELP, all_of
+from mpiio_ext.analytics.cli_output import areas_of, miner_of, origin_option, output_options, show, store_options
+from mpiio_ext.common.commands import HELP, all_of, renamed
 from mpiio_ext.common.options import Bandwidth
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _SVG = click.Path(path_type=Path, dir_okay=False)
-_ORIGIN = click.option("--source", "origin", type=click.Choice(["darshan", "bench", "library", "all"]),
-                       default="darshan", show_default=True, help="Logs to count.")  # fmt: skip
 _FIGURE = click.option("--figure", type=_SVG, metavar="FILE.svg", help="Write the figure, too.")
 
 
@@ -69,7 +67,7 @@ def _command(name: str, text: str, options: Sequence[Any] = (), *, named: bool =
     def command(**given: Any) -> None:
         _run(name, named=named, **given)
 
-    command = store_options(output_options(_ORIGIN(_FIGURE(command))))
+    command = store_options(output_options(origin_option(_FIGURE(command))))
     made = click.command(name, help=text, context_settings=HELP)(all_of(command, options))
     assert isinstance(made, click.Command)
     return made
@@ -100,7 +98,9 @@ root_causes = _command(
                      help="Only jobs whose files lie on so many OSTs at least."),
         click.option("--bandwidth", type=Bandwidth(), default="1GB/s", show_default=True,
                      help="Bandwidth below which a job is slow; inf: any."),
-        click.option("--time", type=click.Choice(["critical", "span"]), default="critical", show_default=True,
+        renamed("--time", "--bandwidth-over"),
+        click.option("--bandwidth-over", "time", type=click.Choice(["critical", "span"]), default="critical",
+                     show_default=True,
                      help="What bytes are divided by: the time in which files are accessed, or the span from the "
                           "first access to the last one (Equation 1), which has the pauses in it."),
         click.option("--each-job", is_flag=True,
@@ -112,7 +112,8 @@ root_causes = _command(
 @click.command("methods", context_settings=HELP)
 @click.option("--results", multiple=True, type=click.Path(path_type=Path), metavar="DIR",
               help="Results of the bench; instead of a store.")  # fmt: skip
-@click.option("-s", "--setup", type=_SVG, default=None, help="Set-up of a store that holds results.")
+@renamed("-s", "--setup")
+@click.option("--setup", type=_SVG, default=None, help="Set-up of a store that holds results.")
 @click.option("--slower", metavar="METHOD", help="The method in question: why was it slower …")
 @click.option("--faster", metavar="METHOD", help="… than this one?")
 @click.option("--pattern", metavar="NAME", help="Only this pattern or kernel.")

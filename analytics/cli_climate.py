@@ -11,7 +11,8 @@ import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.analytics.cli_output import tell_notes
-from mpiio_ext.common.commands import HELP, json_option, output_option
+from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
+from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 EXIT_REGRESSION = 1
 #: The command itself failed, by a defect or by a system without memory: no regression, which a cron job must not think.
 EXIT_FAILED = 3
+_DAY_S = 86400
 _PATH = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -46,7 +48,7 @@ def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
         table, left_out, notes = bench_table(results, None if site is None else System(load_site(site)))
         tables.append(table)
         for line in left_out:
-            click.echo(f"mpiio-ext: left out: {line}", err=True)
+            tell(f"left out: {line}")
         tell_notes((note.source, note.status) for note in notes)
     if len(tables) == 1:
         return tables[0], []
@@ -89,7 +91,7 @@ def _told_apart() -> Iterator[None]:
 
 
 @click.command("climate", context_settings=HELP)
-@click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
+@click.argument("tables", nargs=-1, required=True, type=Existing(path_type=Path), metavar="TABLE...")
 @output_option(type=_PATH, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
 @click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv, .h5).")
@@ -97,20 +99,21 @@ def _told_apart() -> Iterator[None]:
 @click.option("--file-system", "system", metavar="NAME", help="Only file systems whose name holds this.")
 @click.option("--metric", "metrics", multiple=True, metavar="COLUMN",
               help="Metrics to compare with performance; may be repeated.  [default: all that explain]")
-@click.option("--target", default="performance", show_default=True, metavar="COLUMN", help="What is watched.")
-@click.option("--within", type=click.FloatRange(min=0), default=30.0, show_default=True, metavar="DAYS",
-              help="A fall alarms for so many days before the newest job; 0: for ever.")
+@click.option("--watch", "target", default="performance", show_default=True, metavar="COLUMN", help="What is watched.")
+@renamed("--target", "--watch")
+@click.option("--within", type=Duration(zero=True, plain="d"), default="30d", show_default=True, metavar="TIME",
+              help="A fall alarms for so long before the newest job; 0: for ever.")
 @click.option("--least", type=click.IntRange(min=3), default=7, show_default=True,
               help="Jobs that a level has at least.")
 @click.option("--step", type=click.FloatRange(0, 1), default=0.05, show_default=True,
               help="Smallest change of the median that counts, as a share.")
 @click.option("--level", type=click.FloatRange(0, 1, min_open=True), default=0.01, show_default=True,
               help="Largest corrected p-value.")
-@click.option("--short", type=click.FloatRange(min=0, min_open=True), default=14.0, show_default=True, metavar="DAYS",
+@click.option("--short", type=Duration(plain="d"), default="14d", show_default=True, metavar="TIME",
               help="Window of the short moving average.")
-@click.option("--long", type=click.FloatRange(min=0, min_open=True), default=49.0, show_default=True, metavar="DAYS",
+@click.option("--long", type=Duration(plain="d"), default="49d", show_default=True, metavar="TIME",
               help="Window of the long moving average.")
-@click.option("--stale", type=click.FloatRange(min=0, min_open=True), metavar="DAYS",
+@click.option("--stale", type=Duration(plain="d"), metavar="TIME",
               help="Exit status 1 too where the newest job began longer ago than this, counted from now.")
 @click.option("--site", type=_PATH, metavar="FILE",
               help="Facts of the site: results of the bench are joined with what its sources say of their time.")
@@ -125,7 +128,7 @@ def climate(**options: Any) -> None:
 
     \b
       mpiio-ext analyze climate year.csv.gz --published -o climate.html
-      mpiio-ext analyze climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
+      mpiio-ext analyze climate /home/me/tokio/tokio-abc --within 14d     # after the nightly suite
       mpiio-ext analyze climate /home/me/tokio/tokio-abc --site site.json # and what the servers did meanwhile
 
     Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used,
@@ -138,7 +141,7 @@ def climate(**options: Any) -> None:
     with _told_apart():
         made = _study(options)
         _tell(made, options)
-        old = options["stale"] is not None and _stale(made, options["stale"])
+        old = options["stale"] is not None and _stale(made, options["stale"] / _DAY_S)
     raise SystemExit(EXIT_REGRESSION if made.regressions or old else 0)
 
 
@@ -149,9 +152,9 @@ def _stale(made: Study, days: float) -> bool:
     from mpiio_ext.analytics.jobs.climate.silence import newest
 
     last = newest(made.every)
-    age = float("inf") if last is None else (time.time() - last) / 86400
+    age = float("inf") if last is None else (time.time() - last) / _DAY_S
     if age > days:
-        click.echo(f"stale: the newest job of {made.table.source} began {age:,.0f} days ago, and --stale is {days:g}",
+        click.echo(f"stale: the newest job of {made.table.source} began {age:,.0f} days ago, and --stale is {days:g}d",
                    err=True)  # fmt: skip
     return age > days
 
@@ -177,8 +180,8 @@ def _study(options: dict[str, Any]) -> Study:
 
         click.echo(f"{options['save']}: {amount_text(write(table, options['save']))}", err=True)
     common = {"target": target, "least": options["least"], "level": options["level"], "step": options["step"]}
-    watching = Options(**common, within_days=options["within"] or None, metrics=metrics or None)
-    rules = Rules(**common, short_days=options["short"], long_days=options["long"])
+    watching = Options(**common, within_days=options["within"] / _DAY_S or None, metrics=metrics or None)
+    rules = Rules(**common, short_days=options["short"] / _DAY_S, long_days=options["long"] / _DAY_S)
     return study(table, steps, watching, rules, whole=options["output"] is not None or options["as_json"])
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import all_of
+from mpiio_ext.common.commands import all_of, renamed
+from mpiio_ext.common.options import Size
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
@@ -45,7 +46,8 @@ def row_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--since", metavar="DATE", help="Only jobs that began on this day or later."),
         click.option("--until", metavar="DATE", help="Only jobs that began before this day."),
         click.option("--time-zone", default="UTC", show_default=True, help="Whose days and months these are."),
-        click.option("--above-gib", type=float, metavar="GIB", help="Only jobs that moved more."),
+        click.option("--above", "above_gib", type=Size(), metavar="SIZE", help="Only jobs that moved more."),
+        renamed("--above-gib", "--above", "{}GiB"),
         click.option("--without", multiple=True, metavar="MOTIF", help="Motifs to leave out; may be repeated."),
         click.option("--processes-within", type=click.FloatRange(min=1), default=1.0, show_default=True,
                      metavar="FACTOR", help="Most over fewest processes in a history; inf: all are compared."),
@@ -59,7 +61,8 @@ def rules_of(options: dict[str, Any]) -> Filter:
     taken = {name: options.pop(name) for name in
              ("published", "complete", "since", "until", "time_zone", "above_gib", "without",
               "processes_within")}  # fmt: skip
-    within = taken.pop("processes_within")
+    within, above = taken.pop("processes_within"), taken["above_gib"]
+    taken["above_gib"] = None if above is None else above / 2**30
     if taken.pop("published"):
         if any(taken[name] for name in ("complete", "since", "until", "above_gib", "without")):
             raise click.UsageError("--published stands for all filters; give no other with it")

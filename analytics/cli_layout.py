@@ -8,13 +8,11 @@ from typing import Any, Literal
 
 import click
 
-from mpiio_ext.analytics.cli_output import miner_of, output_options, show, store_options
+from mpiio_ext.analytics.cli_output import miner_of, output_options, setup_option, show, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, renamed
 
 _SETUP = click.Path(path_type=Path, dir_okay=False)
-_SETUP_OPTION = click.option("-s", "--setup", type=_SETUP, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP",
-                             show_default=True, show_envvar=True, help="The set-up of the store.")  # fmt: skip
 _FIGURE = click.option("--figure", type=_SETUP, metavar="FILE.svg", help="Write the figure, too.")
 
 
@@ -36,11 +34,12 @@ class _Jobs(click.ParamType):  # type: ignore[type-arg]  # generic in newer rele
         return found
 
 
-_JOBS = click.option("--jobs", type=_Jobs(), default=None, help="Job IDs, both included; one side may be left out.")
+_JOBS = click.option("--job-ids", "jobs", type=_Jobs(), default=None,
+                     help="Job IDs, both included; one side may be left out.")
 
 
 @click.command("place", context_settings=HELP)
-@_SETUP_OPTION
+@setup_option
 @click.option("--target", "targets", multiple=True, type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="A storage target; several times. Instead of those of the set-up.")  # fmt: skip
 @click.option("--ost", "osts", multiple=True, type=click.IntRange(min=0),
@@ -99,6 +98,7 @@ def _place(miner: Any, targets: list[str], osts: tuple[int, ...], subtables: int
 @click.command("interference", context_settings=HELP)
 @store_options
 @_JOBS
+@renamed("--jobs", "--job-ids")
 @click.option("--direction", type=click.Choice(["write", "read"]), default="write", show_default=True)
 @click.option("--file-system", metavar="NAME", help="LMT's name of the file system; needed where it has several.")
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Pairs of file and OST to name.")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import Command, all_of, json_option
+from mpiio_ext.common.commands import Command, all_of, json_option, renamed, tell
+from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -25,11 +26,28 @@ _PATH = click.Path(path_type=Path, dir_okay=False)
 _SHOWN_ROWS = 40
 
 
+def setup_option(function: Command) -> Command:
+    """Add ``--setup``."""
+    return all_of(function, [
+        click.option("--setup", type=_PATH, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP",
+                     show_default=True, show_envvar=True, help="The set-up of the store."),
+        renamed("-s", "--setup"),
+    ])  # fmt: skip
+
+
+def origin_option(function: Command) -> Command:
+    """Add ``--logs``: which logs are counted."""
+    return all_of(function, [
+        click.option("--logs", "origin", type=click.Choice(["darshan", "bench", "library", "all"]),
+                     default="darshan", show_default=True, help="Logs to count."),
+        renamed("--source", "--logs"),
+    ])  # fmt: skip
+
+
 def store_options(function: Command) -> Command:
     """Add ``--setup``, ``--anonymous``, ``--areas``."""
     return all_of(function, [
-        click.option("-s", "--setup", type=_PATH, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP",
-                     show_default=True, show_envvar=True, help="The set-up of the store."),
+        setup_option,
         click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day."),
         click.option("--areas", type=_PATH, metavar="FILE",
                      help="JSON object: application or pattern -> science area; implies --anonymous."),
@@ -56,7 +74,7 @@ def miner_of(setup: Path) -> IOMiner:
     from mpiio_ext.analytics.miner import IOMiner
 
     if not setup.exists():
-        raise AnalyticsError(f"{setup}: there is no such set-up: write it, or name another one (docs/analytics.md)")
+        raise AnalyticsError(f"{cannot_read(setup, missing())}; write it, or name another one (docs/analytics.md)")
     miner = IOMiner(setup)
     context = click.get_current_context(silent=True)
     if context is not None and context.meta.get("mpiio_ext.analytics.verbose") and miner.setup.engine.name == "spark":
@@ -79,11 +97,9 @@ def areas_of(path: Path | None) -> dict[str, str] | None:
     from mpiio_ext.common import documents
 
     try:
-        return documents.parse(dict[str, str], documents.read_json(path))
+        return documents.parse(dict[str, str], documents.read_json(path, AnalyticsError))
     except documents.DocumentError as error:
         raise AnalyticsError(f'{error.of(path)}; areas are a JSON object such as {{"vasp*": "Materials"}}') from error
-    except (OSError, ValueError) as error:
-        raise AnalyticsError(f"{path}: areas cannot be read: {error}") from error
 
 
 # ---- showing ---------------------------------------------------------------------------------------------------------
@@ -118,7 +134,7 @@ def tell_notes(notes: Iterable[tuple[str, str]], more: str = "") -> None:
         counts.setdefault(source, collections.Counter())[status] += 1
     for source, told in counts.items():
         words = ", ".join(f"{count:,} {status}" for status, count in sorted(told.items()))
-        click.echo(f"mpiio-ext: notes about {source}: {words}{more}", err=True)
+        tell(f"notes about {source}: {words}{more}")
 
 
 def save(path: Path, content: str | bytes) -> None:

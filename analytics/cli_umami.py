@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
-from mpiio_ext.common.commands import HELP, json_option, output_option
+from mpiio_ext.common.commands import HELP, json_option, output_option, renamed
+from mpiio_ext.common.options import Duration
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.filters import Filter, Step
@@ -59,22 +60,23 @@ def _write(found: Umami, output: Path, theme: str) -> None:
         save_figure(output, show.chart(found, heading=True), theme)
         return
     from mpiio_ext.analytics.cli_output import save
-    from mpiio_ext.analytics.report.drawing import draw
 
-    save(output, show.page(found, draw(show.chart(found)), draw(show.chart(found, narrow=True))))
+    save(output, show.page(found))
 
 
 @click.command("umami", context_settings=HELP)
 @click.option("--history", required=True, type=click.Path(path_type=Path), metavar="TABLE",
               help="Jobs, a row per job: Parquet, SQLite, CSV, CSV.gz or HDF5 (.h5).")
 @click.option("--job", default="last", show_default=True, metavar="ID", help="Job ID, or last.")
-@click.option("--log", type=_PATH, metavar="FILE.darshan",
+@renamed("--log", "--darshan-log")
+@renamed("--days", "--within", "{}d")
+@click.option("--darshan-log", "log", type=_PATH, metavar="FILE",
               help="The job of a Darshan log instead; one that is not in the table is added for the figure.")
 @click.option("--motif", metavar="NAME", help="Kind of I/O, where a job has several rows, such as ior_fpp_write.")
 @click.option("--file-system", "system", metavar="NAME", help="File system, where a job has rows on several.")
 @click.option("--metric", "metrics", multiple=True, metavar="COLUMN",
               help="Metric to show; may be repeated, in the order of the rows.  [default: 9 to 12 of those known]")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Only jobs within so many days of it.")
+@click.option("--within", type=Duration(), metavar="TIME", help="Only jobs within so long of it, as 90d.")
 @click.option("--later", is_flag=True, help="Also jobs that began after it.")
 @row_options
 @output_option(type=_PATH, metavar="FILE", help="Figure (.svg, .png), or page with figure (.html).")
@@ -143,6 +145,7 @@ def _found(table: Jobs, steps: list[Step], options: dict[str, Any], metrics: tup
     place = (find(table, options["job"], **chosen) if options["log"] is None
              else find_log(table, options["log"], **chosen))  # fmt: skip
     others = other_scales(table, place)
-    history, place = history_of(table, place, later=options["later"], days=options["days"])
+    within = options["within"]
+    history, place = history_of(table, place, later=options["later"], days=within / 86400 if within else None)
     found = rows_of(history, place, list(metrics) or None)
     return dataclasses.replace(found, left_out=steps, other_scales=others)

@@ -68,9 +68,10 @@ FIELDS: dict[str, str] = {
     "/file_systems/*/mounts": "its mount points: a path belongs to the longest one that it lies in",
     "/file_systems/*/mount_patterns": "regular expressions of further mount points; the first that matches the "
     "beginning of a path that lies in no mount point",
-    "/file_systems/*/data_targets": "GPFS: regular expressions of names of disks with data",
-    "/file_systems/*/metadata_targets": "GPFS: regular expressions of names of disks with metadata",
-    "/file_systems/*/metadata_servers": "GPFS: regular expressions of names of servers of metadata",
+    "/file_systems/*/data_targets": "GPFS: regular expressions of names of disks with data, whose bytes alone count as "
+    "traffic then; default: those that are not metadata_targets",
+    "/file_systems/*/metadata_targets": "GPFS: regular expressions of names of disks with metadata alone",
+    "/file_systems/*/metadata_servers": "GPFS: regular expressions of names of servers of metadata: load of mds_cpu",
     "/clocks/*": "a clock that stamps are of, by a name that files refer to",
     "/clocks/*/time_zone": "of its stamps without zone; default: that of the site",
     "/clocks/*/offset_s": "how far it is ahead of UTC, in seconds: the true time is the stamp minus this; default 0",
@@ -208,15 +209,19 @@ class FileSystem:
     metadata_targets: _Patterns = ()
     metadata_servers: _Patterns = ()
 
-    def role_of_target(self, target: str) -> Literal["data", "metadata"] | None:
-        """Return what a disk of GPFS holds, by its name; None where no pattern matches it."""
-        if any(re.search(pattern, target) for pattern in self.data_targets):
-            return "data"
-        return "metadata" if any(re.search(pattern, target) for pattern in self.metadata_targets) else None
+    def holds_data(self, disk: str) -> bool:
+        """Return whether a disk of GPFS holds data, by its name."""
+        if self.data_targets:
+            return _any_of(self.data_targets, disk)
+        return not _any_of(self.metadata_targets, disk)
 
-    def role_of_server(self, server: str) -> Literal["data", "metadata"]:
-        """Return what a server of GPFS serves, by its name: data, unless it is one of the metadata's."""
-        return "metadata" if any(re.search(pattern, server) for pattern in self.metadata_servers) else "data"
+    def serves_metadata(self, server: str) -> bool:
+        """Return whether a server of GPFS is one of metadata, by its name."""
+        return _any_of(self.metadata_servers, server)
+
+
+def _any_of(patterns: tuple[str, ...], name: str) -> bool:
+    return any(re.search(pattern, name) for pattern in patterns)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -358,12 +363,7 @@ def load_document(path: Path) -> object:
     AnalyticsError
         It cannot be read, or is no JSON.
     """
-    try:
-        return documents.read_json(path)
-    except OSError as error:
-        raise AnalyticsError(f"{path}: the site cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise AnalyticsError(f"{path}: the site is not JSON: {error}") from error
+    return documents.read_json(path, AnalyticsError)
 
 
 def is_pytokio(document: object) -> bool:

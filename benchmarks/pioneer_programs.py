@@ -144,7 +144,7 @@ def _kernel_words(name: str, files: Path, *, slow: bool = False) -> list[Any]:
     given = tuple(item.replace("nobj=1000", "nobj=100") for item in given) if slow else given
     parameters = [word for item in given for word in ("-P", item)]
     return [sys.executable, "-m", "mpiio_ext.bench", "-k", name, "--preset", "quick", "-m", "native", "-i", interface,
-            *parameters, "--repetitions", "1", "--no-plot", "--no-report", "--path", files,
+            *parameters, "--repetitions", "1", "--no-figures", "--no-page", "--path", files,
             "--output", f"{files}-results"]  # fmt: skip
 
 

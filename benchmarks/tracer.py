@@ -148,7 +148,7 @@ def programs(arguments: argparse.Namespace, begun_s: float) -> dict[str, Any]:
     for place, (name, words) in enumerate(KERNELS.items()):
         def command(folder: pathlib.Path, words: list[str] = words) -> list[str]:
             bench = [sys.executable, "-m", "mpiio_ext.bench", *words, "-m", "native", "-i", "mpiio",
-                     "--repetitions", "5", "--no-plot", "--no-report", "--path", str(folder),
+                     "--repetitions", "5", "--no-figures", "--no-page", "--path", str(folder),
                      "--output", str(folder / "results")]  # fmt: skip
             return [mpiexec, "-n", str(arguments.ranks), *bench]
 

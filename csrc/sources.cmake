@@ -94,6 +94,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/topology/mpiox_topology_keep.c
     csrc/core/topology/mpiox_topology_make.c
     csrc/core/topology/mpiox_topology_memory.c
+    csrc/core/topology/mpiox_topology_nics.c
     csrc/core/topology/mpiox_topology_page.c
     csrc/core/topology/mpiox_topology_wait.c)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, LazyGroup, json_option
+from mpiio_ext.common.commands import HELP, LazyGroup, json_option, renamed
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.units import size_text
 
@@ -271,7 +271,9 @@ def delegates() -> None:
 @click.option("--interval", type=Duration(zero=True), default="1s", show_default=True,
               help="Time between two looks; rates are those of the last interval. 0: one look, rates since the "
                    "start.")
-@click.option("--group", metavar="GLOB", help="Only the jobs whose group has such a name; it is in the heading.")
+@renamed("--group", "--job-group")
+@click.option("--job-group", "group", metavar="GLOB",
+              help="Only the jobs whose group has such a name; it is in the heading.")
 @click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")
 @json_option("Print one JSON object and end.")
 def status(interval: float, group: str | None, once: bool, as_json: bool) -> None:

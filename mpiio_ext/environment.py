@@ -61,6 +61,7 @@ VARIABLES: dict[str, Variable] = {
     "MPIOX_FAULT": _test("failures of the file system"),
     "MPIOX_NETWORK_FAULT": _test("failures of the network between delegates"),
     "MPIOX_LOCKS": _test("locks that a file system is taken to have"),
+    "MPIOX_NICS": _test("folder in place of /sys/class, where network cards are counted"),
 }
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mpiio_ext._binding import ffi, lib
+from mpiio_ext.common.shown import Shown
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "HintSpec",
     "HintValue",
+    "HintValues",
     "Hints",
     "check",
     "in_force",
@@ -84,6 +86,24 @@ class HintValue:
     source: str
 
 
+class HintValues(tuple[HintValue, ...], Shown):
+    """Every hint of the registry with its value in force."""
+
+    __slots__ = ()
+
+    def lines(self) -> list[str]:
+        """Return the hints that are no defaults."""
+        given = [f"{item.spec.name}={item.value} ({item.source})" for item in self if item.source != "default"]
+        return given or [f"all {len(self)} hints have their defaults"]
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return all hints."""
+        return [{"hint": item.spec.name, "value": item.value, "source": item.source, "default": item.spec.default,
+                 "meaning": item.spec.description} for item in self]  # fmt: skip
+
+    __repr__ = Shown.__repr__
+
+
 @functools.cache
 def registry() -> tuple[HintSpec, ...]:
     """Return every hint that the library knows, in the order of its registry."""
@@ -122,8 +142,8 @@ def _canonical(name: str, value: str) -> str:
     return _text(text)
 
 
-def _values(handle: object) -> tuple[HintValue, ...]:
-    return tuple(
+def _values(handle: object) -> HintValues:
+    return HintValues(
         HintValue(
             spec=spec,
             value=_text(lib.mpiio_ext_hints_value(handle, index)),
@@ -140,7 +160,7 @@ def _resolve(path: str | None) -> object:
     return ffi.gc(handle, lib.mpiio_ext_hints_free)
 
 
-def in_force(path: str = "") -> tuple[HintValue, ...]:
+def in_force(path: str = "") -> HintValues:
     """Return what would be in force for a file opened now without an MPI_Info object.
 
     Parameters
@@ -160,7 +180,7 @@ def problems(path: str | None = None) -> tuple[str, ...]:
     return tuple(_text(lib.mpiio_ext_hints_problems(_resolve(path))).splitlines())
 
 
-def of(file: MPI.File) -> tuple[HintValue, ...]:
+def of(file: MPI.File) -> HintValues:
     """Return what is in force for an open file.
 
     Raises

@@ -131,6 +131,7 @@ def choose(
     coherent: bool = False,
     operation: str = "write",
     nodes: int = 0,
+    nics: int = 0,
     stripe_known: bool = True,
     method: str = "auto",
     window_bytes: int = 0,
@@ -151,8 +152,9 @@ def choose(
         Whether one page cache serves every process (a local file system).
     operation : {"write", "read"}
         What the access does.
-    nodes : int
-        Nodes that the aggregators may lie on; 0: their number is settled, all of them take part.
+    nodes, nics : int
+        Nodes that the aggregators may lie on; 0: their number is settled, all of them take part. Cards of the fast
+        network that each of these has; 0: not known.
     stripe_known : bool
         False when the stripe size is only a guess.
     method, window_bytes, aggregators, stripe_size_io
@@ -169,13 +171,14 @@ def choose(
         An argument is unknown or out of range; there is not enough memory for the estimate.
     """
     _check_words(lock, operation, method, stripe_size_io, held)
-    for name, number in (("nodes", nodes), ("aggregators", aggregators)):
+    for name, number in (("nodes", nodes), ("nics", nics), ("aggregators", aggregators)):
         _check(name, number, 0, 2**31 - 1)
     for name, number in (("window_bytes", window_bytes), ("held_bytes", held_bytes)):
         _check(name, number, 0, MAX_OFFSET_BYTES)
     numbers, texts, reason = ffi.new("int64_t[5]"), ffi.new("char const *[2]"), ffi.new("char[]", _LINE_BYTES)
     code = lib.mpiio_ext_partition_decide(
-        lock.encode(), int(coherent), int(stripe_known), *_numbers(geometry), nodes, int(operation == "write"),
+        lock.encode(), int(coherent), int(stripe_known), *_numbers(geometry), nodes, nics,
+        int(operation == "write"),
         ffi.NULL if method == "auto" else method.encode(), window_bytes, aggregators, _WISHES[stripe_size_io],
         ffi.NULL if held is None else held.encode(), held_bytes, numbers, texts, reason, _LINE_BYTES,
     )  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpiio_ext._binding import ffi, lib
+from mpiio_ext.common.shown import MOST_SHOWN, html_of
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
 if TYPE_CHECKING:
@@ -215,6 +216,15 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"Plan(method={self.method!r}, geometry={self.geometry!r}, aggregators_used={self.aggregators_used})"
+
+    def _repr_html_(self) -> str:
+        """Return what the first aggregators have, as a table."""
+        flat, count = self.sets(), self.geometry.aggregators
+        rows = [{"aggregator": each, "bytes": int(flat.bytes[each]), "servers": int(flat.servers[each]),
+                 "first_stripe": int(flat.rows["offset"][flat.first[each]]) // self.geometry.stripe_size_bytes
+                 if flat.first[each] < flat.first[each + 1] else None}
+                for each in range(min(count, MOST_SHOWN))]  # fmt: skip
+        return html_of([repr(self)], rows, count, ".sets()")
 
     @property
     def aggregators_used(self) -> int:

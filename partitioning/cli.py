@@ -106,6 +106,10 @@ def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bo
     "--nodes", type=click.IntRange(0, MAX_PARTIES), default=0,
     help="For --method auto: nodes that the aggregators may lie on, to choose their number; 0: it is settled.",
 )
+@click.option(
+    "--nics", type=click.IntRange(0, MAX_PARTIES), default=0,
+    help="For --method auto: network cards of each node; 0: not known.",
+)
 @click.option("--window", type=_SIZE, default=0, help="For --method auto: bytes of a collective buffer; 0: chosen.")
 @click.option(
     "--rules", is_flag=True, is_eager=True, expose_value=False, callback=_print_rules,
@@ -115,7 +119,7 @@ def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bo
 @json_option("Write the domains as JSON to standard output.")
 def main(
     servers: int, aggregators: int, stripes: int | None, start: int, end: int | None, stripe_size: int, method: str,
-    lock: str, operation: str, nodes: int, window: int, plot: Path | None, as_json: bool,
+    lock: str, operation: str, nodes: int, nics: int, window: int, plot: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Show which I/O aggregator owns which stripes of a file region.
 
@@ -136,7 +140,8 @@ def main(
     choice = None
     if method == "auto":
         choice = choose(
-            geometry, lock=lock, coherent=lock == "local", operation=operation, nodes=nodes, window_bytes=window
+            geometry, lock=lock, coherent=lock == "local", operation=operation, nodes=nodes, nics=nics,
+            window_bytes=window,
         )
         geometry = dataclasses.replace(geometry, aggregators=choice.aggregators)
     names = _METHODS if method == "all" else [choice.method if choice is not None else method]

@@ -9,22 +9,9 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, output_option
-from mpiio_ext.common.options import Duration
-
-
-def _scale(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:  # noqa: ARG001
-    """Return the factors of ``NAME=X``."""
-    found = {}
-    for text in values:
-        name, equals, number = text.partition("=")
-        try:
-            if not equals or name not in ("files", "opens", "sizes", "slack"):
-                raise ValueError
-            found[name] = float(number)
-        except ValueError:
-            raise click.BadParameter(f"{text!r} is not files=X, opens=X, sizes=X or slack=X") from None
-    return found
+from mpiio_ext.common.commands import HELP, output_option, renamed, said, tell
+from mpiio_ext.common.options import Duration, Existing
+from mpiio_ext.pioneer.forms import multiply_option
 
 
 @contextmanager
@@ -41,7 +28,7 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
     console = Console(stderr=True)
     if not console.is_terminal:
         yield (lambda step, text: click.echo(f"{1 + STEPS.index(step)}/{len(STEPS)} {step}: {text}", err=True) if (
-            text.startswith("done")) else None), lambda line: click.echo(f"mpiio-ext: {line}", err=True)  # fmt: skip
+            text.startswith("done")) else None), lambda line: tell(line)  # fmt: skip
         return
     columns = (SpinnerColumn(finished_text="✔"), TextColumn("{task.description:<11}"), TimeElapsedColumn(),
                TextColumn("{task.fields[doing]}"))  # fmt: skip
@@ -61,7 +48,7 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
 
 @click.command(name="all", context_settings=HELP,
                short_help="Every phase, from a trace to a comparison.")
-@click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("trace", nargs=-1, required=True, type=Existing(path_type=Path))
 @output_option(required=True, type=click.Path(path_type=Path), metavar="DIR",
                help="Folder for everything; it must be empty or missing.")
 @click.option("-n", "--ranks", type=click.IntRange(min=1), metavar="N", help="Processes of the replay.  [default: as "
@@ -69,14 +56,16 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
 @click.option("--mode", type=click.Choice(["faithful", "quota", "sampled", "tuned"]), default="faithful",
               show_default=True, help="Of the synthesis.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the synthesis.")
-@click.option("--scale", multiple=True, callback=_scale, metavar="NAME=X", help="tuned: files, opens, sizes or slack X "
-              "times as many, large or long; may be repeated.")
+@multiply_option
+@renamed("--scale", "--multiply", multiple=True)
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
               help="Slack times are multiplied by it; other than 1 the metrics of time are not judged.")
-@click.option("--spin-us", type=click.IntRange(min=0), metavar="US", help="As of `pioneer replay`.")
+@click.option("--spin", "spin_s", type=Duration(zero=True), metavar="TIME", help="As of `pioneer replay`.")
+@renamed("--spin-us", "--spin", "{}us")
 @click.option("--launcher", metavar="WORDS", help="Launcher of MPI programs with options; -n N is put behind it.  "
               "[default: mpiexec of this environment]")
-@click.option("--limit", type=Duration(),
+@renamed("--limit", "--replay-limit")
+@click.option("--replay-limit", "limit", type=Duration(),
               help="End the replay after this time.  [default: 10 times its planned time, and 10 minutes]")
 @click.option("--format", "reader", metavar="NAME", help="Format of the trace; else it is found out.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Take operations on files that match; may be repeated.")
@@ -84,8 +73,8 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
 @click.option("--each-rank", is_flag=True, help="Each rank is a subgroup of the path: its own offsets, its own views.")
 @click.option("--replace", is_flag=True, help="Remove the results of an earlier run in DIR first.")
 def everything(
-    trace: tuple[Path, ...], output: Path, ranks: int | None, mode: str, seed: int, scale: dict[str, float],
-    time_scale: float, spin_us: int | None, launcher: str | None, limit: float | None, reader: str | None,
+    trace: tuple[Path, ...], output: Path, ranks: int | None, mode: str, seed: int, multiply: dict[str, float],
+    time_scale: float, spin_s: float | None, launcher: str | None, limit: float | None, reader: str | None,
     only: tuple[str, ...], skip: tuple[str, ...], each_rank: bool, replace: bool,
 ) -> None:  # fmt: skip
     """Go from a TRACE to a workload that was carried out, traced again and compared with it.
@@ -101,31 +90,27 @@ def everything(
     random offsets for one) that is known before the replay, whatever its number of ranks: the status is 1, and a line
     says so; --each-rank keeps what every rank has done.
     """  # noqa: D301  (click wants the backspace character itself)
-    from mpiio_ext.errors import MpiioExtError
     from mpiio_ext.pioneer.pipeline import Pipeline, not_in_path
     from mpiio_ext.pioneer.synthesis import Scale
 
-    try:
-        factors = Scale(**scale) if scale else None
+    with said(ValueError):
+        factors = Scale(**multiply) if multiply else None
         if factors is not None and mode != "tuned":
-            raise ValueError(f"--scale multiplies nothing in mode {mode}; it is for --mode tuned")
+            raise ValueError(f"--multiply changes nothing in mode {mode}; it is for --mode tuned")
         with _progress() as (say, warn):
             steps = Pipeline(
                 trace=trace, folder=output, ranks=ranks or 0, mode=mode, seed=seed, scale=factors,
-                time_scale=time_scale, spin_us=spin_us, launcher=shlex.split(launcher or ""), reader=reader,
+                time_scale=time_scale, spin_s=spin_s, launcher=shlex.split(launcher or ""), reader=reader,
                 limit_s=limit or 0.0, only=only, skip=skip, each_rank=each_rank, say=say,
                 warn=warn,
             )  # fmt: skip
             steps.prepare(replace=replace)
             found = steps.run()
-    except (ValueError, MpiioExtError) as error:
-        click.echo(f"mpiio-ext: {error}", err=True)
-        raise SystemExit(2) from error
     judged = sum(metric.judged for metric in found.metrics)
     for metric in found.failed:
         click.echo(f"{metric.name}: {metric.text}, limit {metric.limit:g}: {metric.meaning}")
     click.echo(f"{output / 'comparison.html'}: {judged - len(found.failed)} of {judged} limits hold"
                f"{f'; not judged: {found.note}' if found.note else ''}")  # fmt: skip
     if why := not_in_path(steps.in_path, found.original.activity.ranks):
-        click.echo(f"mpiio-ext: {why}", err=True)
+        tell(why)
     raise SystemExit(0 if found.passed else 1)

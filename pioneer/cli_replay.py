@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.cli.words import complete_hint
-from mpiio_ext.common.commands import FAILED, HELP, UNUSABLE
+from mpiio_ext.common.commands import FAILED, HELP, UNUSABLE, renamed
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.errors import MpiioExtError
 
@@ -200,11 +200,14 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
 @click.argument("folder", metavar="[FOLDER]", required=False)
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
               help="Slack times are multiplied by it; 0: as fast as can be.")
-@click.option("--spin-us", type=click.IntRange(min=0), metavar="US", help="End of each slack time that is spun for; "
-              "0: none.  [default: as much as sleeps are late here, measured; next to none where ranks share cores]")
+@renamed("--spin-us", "--spin", "{}us")
+@renamed("--report", "--stuck-after")
+@click.option("--spin", "spin_s", type=Duration(zero=True), metavar="TIME",
+              help="End of each slack time that is spun for, as 40us; 0: none.  [default: as much as sleeps are late "
+                   "here, measured; next to none where ranks share cores]")
 @click.option("--most-bytes", type=Size(), metavar="SIZE",
               help="What a rank may write, preallocate, and make of files that are read.")
-@click.option("--report", type=Duration(zero=True), default="60s", show_default=True,
+@click.option("--stuck-after", "report", type=Duration(zero=True), default="60s", show_default=True,
               help="A rank that makes no progress for so long says where it stands; 0: never.")
 @click.option("--existing", is_flag=True, help="FOLDER may hold files that no replay has made; they may be lost.")
 @click.option("--extension", is_flag=True, help="Put the extension under it, as mpiio-ext run does.")
@@ -214,7 +217,7 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and end.")
 @click.option("--orders", is_flag=True, hidden=True)  # of a tuner: mpiio_ext.pioneer.orders
 def replay(
-    workload_path: str, folder: str | None, time_scale: float, spin_us: int | None, most_bytes: int | None,
+    workload_path: str, folder: str | None, time_scale: float, spin_s: float | None, most_bytes: int | None,
     report: float, existing: bool, extension: bool, hint: tuple[str, ...], hints_file: str | None, dry_run: bool,
     orders: bool,
 ) -> None:  # fmt: skip
@@ -230,8 +233,8 @@ def replay(
     """  # noqa: D301  (click wants the backspace character itself)
     place = Path(folder) if folder is not None else Path(Path(workload_path).stem + ".replay")
     if extension or hint or hints_file is not None:
-        words = [workload_path, str(place), "--time-scale", repr(time_scale), "--report", repr(report)]
-        words += [] if spin_us is None else ["--spin-us", str(spin_us)]
+        words = [workload_path, str(place), "--time-scale", repr(time_scale), "--stuck-after", repr(report)]
+        words += [] if spin_s is None else ["--spin", repr(spin_s)]
         words += [] if most_bytes is None else ["--most-bytes", str(most_bytes)]
         words += ["--existing"] if existing else []
         _under_extension(hint, hints_file, [*words, *(["--dry-run"] if dry_run else [])])
@@ -242,7 +245,7 @@ def replay(
     with unrecorded():
         most = 2**63 - 1 if most_bytes is None else most_bytes
         _replay(MPI.COMM_WORLD, Path(workload_path), place, dry_run, existing, orders, time_scale=time_scale,
-                spin_ns=None if spin_us is None else 1000 * spin_us, most_bytes=most, report_s=report)  # fmt: skip
+                spin_ns=None if spin_s is None else round(1e9 * spin_s), most_bytes=most, report_s=report)  # fmt: skip
 
 
 def _replay(

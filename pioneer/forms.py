@@ -35,6 +35,27 @@ def named_after(forms: dict[str, str]) -> Callable[[click.Context, click.Paramet
     return check
 
 
+def _factors(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:  # noqa: ARG001
+    """Return the factors of ``NAME=X``; raises click.BadParameter."""
+    found = {}
+    for text in values:
+        name, equals, number = text.partition("=")
+        try:
+            if not equals or name not in ("files", "opens", "sizes", "slack"):
+                raise ValueError
+            found[name] = float(number)
+        except ValueError:
+            raise click.BadParameter(f"{text!r} is not files=X, opens=X, sizes=X or slack=X") from None
+    return found
+
+
+#: ``--multiply``: what the synthesis in mode tuned has more of.
+multiply_option = click.option(
+    "--multiply", multiple=True, callback=_factors, metavar="NAME=X",
+    help="tuned: files, opens, sizes (and offsets) or slack X times as many, large or long; may be repeated.",
+)  # fmt: skip
+
+
 def save_path(path: WorkloadPath, output: Path) -> None:
     """Write a workload path in the form of its file's extension.
 

@@ -173,7 +173,7 @@ class Pipeline:
     ranks : processes of the replay; 0: as many as were traced.
     mode, seed, scale : of the synthesis.
     time_scale : slack times are multiplied by it.
-    spin_us : end of each slack time that is spun for, us; None: measured.
+    spin_s : end of each slack time that is spun for; None: measured.
     launcher : words before ``-n``; empty: see `default_launcher`.
     reader : format of the trace; None: it is found out.
     only, skip : patterns of names of files, as of `traces.selected`.
@@ -191,7 +191,7 @@ class Pipeline:
     seed: int = 0
     scale: Scale | None = None
     time_scale: float = 1.0
-    spin_us: int | None = None
+    spin_s: float | None = None
     launcher: Sequence[str] = ()
     reader: str | None = None
     only: Sequence[str] = ()
@@ -303,7 +303,7 @@ class Pipeline:
         module = [sys.executable, "-m", "mpiio_ext"]
         replay = [*module, "pioneer", "replay", str(self._at("synthetic.parquet")), str(self._at("run/files")),
                   "--time-scale", repr(self.time_scale),
-                  *([] if self.spin_us is None else ["--spin-us", str(self.spin_us)])]  # fmt: skip
+                  *([] if self.spin_s is None else ["--spin", repr(self.spin_s)])]  # fmt: skip
         launcher = [*(self.launcher or default_launcher()), "-n", str(self.ranks)]
         # The path says which folders are looked at, and the tracer records the path's calls alone.
         return [*module, "trace", "--folders", "-o", str(self._at("run/trace")), "--", *launcher, *replay]

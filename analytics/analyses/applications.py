@@ -81,14 +81,19 @@ def _caption(ranked: Mapping[str, list[dict[str, Any]]], rows: Sequence[Mapping[
 
 
 def _chart(ranked: Mapping[str, list[dict[str, Any]]]) -> Chart:
-    panels = [
+    panels: list[dict[str, Any]] = [
         {"title": f"most bytes {past}", "labels": [row["application"] for row in ranked[direction]],
          "values": [row["bytes"] for row in ranked[direction]],
          "notes": [share_words(row["percent"]) for row in ranked[direction]],
          "axis": f"bytes {past}, all jobs together", "quantity": "bytes"}
         for direction, past in (("read", "read"), ("write", "written")) if ranked[direction]
     ]  # fmt: skip
-    return Chart(kind="ranking", name="applications", title="Top applications", data={"panels": panels})
+    who = [panel["labels"][0] for panel in panels]
+    did = [f"{panel['title'].removeprefix('most bytes ')} {panel['notes'][0]}" for panel in panels]
+    told = f"{who[0]} has {' and '.join(did)}" if len(set(who)) == 1 else (
+        " and ".join(f"{name} has {what}" for name, what in zip(who, did, strict=True)))  # fmt: skip
+    return Chart(kind="ranking", name="applications", title=f"{told} of all bytes",
+                 data={"panels": panels})  # fmt: skip
 
 
 def applications(

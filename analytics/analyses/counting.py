@@ -37,6 +37,14 @@ def share_words(percent: float) -> str:
     return f"{percent:.1f} %" if percent < 9.95 else f"{percent:.0f} %"
 
 
+def leading(names: Sequence[str], values: Sequence[float]) -> tuple[str, float] | None:
+    """Return what is the largest of some, and its part of all in percent; None where two are, or all are nothing."""
+    largest = max(values, default=0)
+    if not largest or list(values).count(largest) > 1:
+        return None
+    return names[list(values).index(largest)], share(largest, sum(values))
+
+
 def count_words(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

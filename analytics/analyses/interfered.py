@@ -147,7 +147,9 @@ def _chart(counts: dict[int | None, int]) -> list[Chart]:
     values = [counts.get(tenth, 0) for tenth in range(10)]
     if not sum(values):
         return []
-    return [Chart(kind="bars", name="interference", title="Own share of the OSTs' traffic", data={
+    alone = share_words(share(values[-1], sum(values)))
+    title = f"{alone} of the pairs of file and OST had at least 90 % of the OST's traffic for themselves"
+    return [Chart(kind="bars", name="interference", title=title, data={
         "labels": [f"{10 * tenth}–{10 * tenth + 10}" for tenth in range(9)] + ["≥ 90"],
         "series": [{"name": "pairs of file and OST", "values": values}],
         "x_label": "own share of the OST's traffic while the file was in use [%]", "y_label": "pairs of file and OST",

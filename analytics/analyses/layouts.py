@@ -11,10 +11,10 @@ Source: IOMiner, Sections III-B and III-C.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words
+from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, leading, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
 from mpiio_ext.analytics.site import StripeDefault
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
 #: Stripe counts from which files are counted together: name -> (from, to).
 _COUNTS = {"1": (1, 1), "2–4": (2, 4), "5–8": (5, 8), "9–32": (9, 32), "33–128": (33, 128), "> 128": (129, None)}
+
+
+def _finding(files: Sequence[int]) -> str:
+    """Return what the figure shows: how many stripes the largest part of the files has."""
+    first = leading(list(_COUNTS), files)
+    if first is None:
+        return "No number of stripes is that of most files"
+    return f"{share_words(first[1])} of the files have {first[0]} stripe{'' if first[0] == '1' else 's'}"
 
 
 def _own(table: ir.Table, mounts: Mapping[str, StripeDefault]) -> ir.BooleanValue:
@@ -78,7 +86,7 @@ def striping(source: Source, *, origin: str | None = "darshan") -> Result:
     caption = (f"Of {count_words(jobs, 'job')} with files on Lustre, {customised:,} "
                f"({share_words(share(customised, jobs))}) have a file whose layout is not the default; of "
                f"{count_words(every, 'file')}, {changed:,} ({share_words(share(changed, every))}).")  # fmt: skip
-    chart = Chart(kind="bars", name="striping", title="Stripes of files", data={
+    chart = Chart(kind="bars", name="striping", title=_finding(numbers[0]), data={
         "labels": list(_COUNTS), "x_label": "stripes of the file", "y_label": "files", "log": True, "legend": True,
         "series": [{"name": "all files", "values": numbers[0]},
                    {"name": "not the default layout", "values": numbers[1]}],

@@ -16,16 +16,19 @@ Source: IOMiner, Section III-F, for our own runs.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, Tables, expression, fetch
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.common.results import ENOUGH
 from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
@@ -327,13 +330,32 @@ def _with_best(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             for row, top in zip(rows, tops, strict=True)]  # fmt: skip
 
 
+def _ahead(case: Mapping[str, dict[str, Any]]) -> str:
+    """Return the method whose slowest repetition is faster than the fastest of all others; "" where none is judged."""
+    spreads = {name: row["spread"] for name, row in case.items()}
+    if len(spreads) < 2 or any(one is None or one.count < ENOUGH for one in spreads.values()):
+        return ""
+    best = max(spreads, key=lambda name: spreads[name].median)
+    return best if all(spreads[best].low > one.high for name, one in spreads.items() if name != best) else ""
+
+
+def _finding(cases: Sequence[Mapping[str, dict[str, Any]]]) -> str:
+    """Return what the figure shows: which method is ahead beyond the spread of the repetitions, and how often."""
+    found = collections.Counter(name for case in cases if (name := _ahead(case)))
+    number = count_words(len(cases), "case")
+    if not found:
+        return f"In none of {number} is a method ahead beyond the spread of its repetitions"
+    ((name, most),) = found.most_common(1)
+    return f"{name} is ahead of all others, beyond the spread of the repetitions, in {most} of {number}"
+
+
 def _chart(rows: Sequence[dict[str, Any]]) -> list[Chart]:
     cases = _cases(rows)
     names = list(dict.fromkeys(row["method"] for row in rows))[:7]
     labels = [f"{case[0]}\n{' '.join(filter(None, (case[3], case[2])))}" for case in cases][:8]
     values = [[(found.get(name, {}).get("bandwidth") or 0) / 1e6 for found in list(cases.values())[:8]]
               for name in names]  # fmt: skip
-    return [Chart(kind="bars", name="methods", title="Bandwidth by method", data={
+    return [Chart(kind="bars", name="methods", title=_finding(list(cases.values())[:8]), data={
         "labels": labels, "series": [{"name": name, "values": one} for name, one in zip(names, values, strict=True)],
         "x_label": "pattern and operation", "y_label": "bandwidth [MB/s]", "legend": True,
     })] if cases else []  # fmt: skip

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words
+from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, leading, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
 
@@ -66,6 +66,15 @@ def _rows(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+def _finding(rows: list[dict[str, Any]]) -> str:
+    """Return what the figure shows: which interface is the most frequent."""
+    jobs = [sum(row["jobs"] for row in rows if row["interface"] == kind) for kind in _KINDS]
+    first = leading(_KINDS, jobs)
+    if first is None:
+        return "No interface is the most frequent"
+    return f"{first[0]} is the most frequent interface: {share_words(first[1])} of the jobs"
+
+
 def _caption(rows: list[dict[str, Any]], unknown: int) -> str:
     words = []
     for name, _, _ in CLASSES:
@@ -109,7 +118,7 @@ def middleware(source: Source, *, origin: str | None = "darshan") -> Result:
                         ("jobs", pa.int64()), ("percent", pa.float64()), ("hdf5", pa.int64()),
                         ("pnetcdf", pa.int64())])  # fmt: skip
     shown = [kind for kind in _KINDS if any(row["jobs"] for row in rows if row["interface"] == kind)]
-    chart = Chart(kind="bars", name="middleware", title="Middleware by process count", data={
+    chart = Chart(kind="bars", name="middleware", title=_finding(rows), data={
         "labels": [f"{name}\n{_range_words(low, high)}\n{count_words(of_class[name], 'job')}"
                    for name, low, high in CLASSES],
         "series": [{"name": kind, "values": [row["percent"] for row in rows if row["interface"] == kind]}

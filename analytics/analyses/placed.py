@@ -20,7 +20,9 @@ def _chart(rows: list[dict[str, int | str]]) -> list[Chart]:
     sizes = [int(row["bytes"]) for row in rows]
     if not sum(sizes):
         return []
-    return [Chart(kind="bars", name="place", title="Bytes of the tables", data={
+    ends = [share_words(share(end(sizes), sum(sizes))) for end in (min, max)]
+    title = f"Each storage target has {ends[0]}" + (f" to {ends[1]}" if ends[0] != ends[1] else "") + " of the bytes"
+    return [Chart(kind="bars", name="place", title=title, data={
         "labels": ["store" if row["target"] == -1 else str(row["target"]) for row in rows],
         "series": [{"name": "bytes", "values": sizes}],
         "notes": [share_words(share(size, sum(sizes))) for size in sizes],

@@ -22,6 +22,13 @@ _BINS = 100
 _WRITE_ONLY, _READ_ONLY = -1, _BINS
 
 
+def _finding(jobs: list[int]) -> str:
+    """Return what the figure shows: how many jobs only write, only read, or do both."""
+    only = [share_words(share(jobs[end], sum(jobs))) for end in (0, -1)]
+    both = share_words(share(sum(jobs[1:-1]), sum(jobs)))
+    return f"{only[0]} of the jobs only write, {only[1]} only read, {both} do both"
+
+
 def _caption(counts: dict[int, int], left_out: int) -> str:
     jobs = sum(counts.values())
     words = []
@@ -73,7 +80,7 @@ def read_ratio(source: Source, *, origin: str | None = "darshan") -> Result:
         "jobs": pa.array(number_of, pa.int64()),
         "percent": pa.array([share(count, every) for count in number_of], pa.float64()),
     })  # fmt: skip
-    chart = Chart(kind="bars", name="read-ratio", title="Read ratio", data={
+    chart = Chart(kind="bars", name="read-ratio", title=_finding(number_of), data={
         "x": [k + 0.5 for k in range(_BINS)], "series": [{"name": "read and write", "values": number_of[1:-1]}],
         "ends": {"x": [-2, 102], "values": [number_of[0], number_of[-1]], "names": ["write only", "read only"]},
         "x_label": "read ratio: bytes read among bytes moved [%]", "y_label": "jobs",

@@ -203,8 +203,9 @@ def _chart(rows: Sequence[Mapping[str, Any]], direction: str) -> Chart:
               "values": [_place(axis, row[name]) for axis, name in zip(axes, names, strict=True)],
               "words": [_words(name, row[name]) for name in names]}
              for row in shown]  # fmt: skip
-    return Chart(kind="parallel", name=f"root-causes-{direction}",
-                 title="Slow reads" if direction == "read" else "Slow writes",
+    title = f"{direction.capitalize()}s: {count_words(len(rows), 'job')}"
+    title += f", of them {counts[ordered[0]]:,} of {ordered[0]}" if len(counts) > 1 else f", all of {ordered[0]}"
+    return Chart(kind="parallel", name=f"root-causes-{direction}", title=title,
                  data={"axes": axes, "lines": lines,
                        "groups": [*group_of.values(), *([others] if rest else [])]})  # fmt: skip
 

@@ -88,6 +88,12 @@ def _counts(source: Source, origin: str | None, counter: str) -> dict[str, NDArr
     return found
 
 
+def _finding(jobs: NDArray[np.int64]) -> str:
+    """Return what the figure shows: how many jobs make most of their requests sequentially."""
+    most = share_words(share(int(jobs[_STEPS * 8 // 10 :].sum()), int(jobs.sum())))
+    return f"{most} of the jobs make at least 80 % of their requests sequentially"
+
+
 def _caption(counts: dict[str, NDArray[np.int64]], every: int, counter: str) -> str:
     both = counts["both"]
     jobs = int(both.sum())
@@ -130,7 +136,7 @@ def sequential(source: Source, *, counter: str = "consec", origin: str | None = 
     names = {"both": "reads and writes", "read": "reads", "write": "writes"}
     series = [{"name": f"{names[kind]} ({count_words(int(counts[kind].sum()), 'job')})", "x": percents.tolist(),
                "y": np.round(line, 1).tolist()} for kind, line in lines.items() if counts[kind].sum()]  # fmt: skip
-    chart = Chart(kind="lines", name="sequential", title="Sequential ratio", data={
+    chart = Chart(kind="lines", name="sequential", title=_finding(counts["both"]), data={
         "series": series, "x_label": "jobs, least sequential first [%]", "y_label": "sequential requests [%]",
         "x_range": [0, 100], "y_range": [0, 100],
     })  # fmt: skip

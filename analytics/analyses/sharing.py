@@ -16,9 +16,10 @@ Source: IOMiner, Section III-D, Equation 5, Figure 9.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words
+from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, leading, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
 
@@ -63,6 +64,14 @@ def _class_of(jobs: ir.Table) -> ir.StringValue:
         (files * 100 < processes, 1), (files * 10 < processes, 2), (files < processes, 3),
         (files <= processes * 10, 5), (files <= processes * 100, 6), else_=7,
     )  # fmt: skip
+
+
+def _finding(jobs: Sequence[int]) -> str:
+    """Return what the figure shows: which pattern is the most frequent."""
+    first = leading([" ".join(label.split()) for _, _, label in _CLASSES], jobs)
+    if first is None:
+        return "No pattern is the most frequent"
+    return f"{first[0]} is the most frequent pattern: {share_words(first[1])} of the jobs"
 
 
 def _caption(by_pattern: dict[str, int], one: int, without: int, beside: int) -> str:
@@ -117,7 +126,7 @@ def sharing(source: Source, *, origin: str | None = "darshan") -> Result:
         "percent": pa.array([share(count, known) for count in numbers], pa.float64()),
         "n_n_beside_shared": pa.array([beside.get(k, 0) for k in range(len(_CLASSES))], pa.int64()),
     })  # fmt: skip
-    chart = Chart(kind="bars", name="sharing", title="File sharing", data={
+    chart = Chart(kind="bars", name="sharing", title=_finding(numbers), data={
         "labels": [label for _, _, label in _CLASSES], "series": [{"name": "jobs", "values": numbers}],
         "notes": [share_words(share(count, known)) for count in numbers],
         "x_label": "pattern, and R = files / processes", "y_label": "jobs",

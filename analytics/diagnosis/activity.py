@@ -149,17 +149,20 @@ class Calls:
 
     Attributes
     ----------
-    syncs, stats, flushes : calls of fsync and fdatasync, of stat, and of fflush, of all ranks.
+    syncs, stats, flushes, maps : calls of fsync and fdatasync, of stat, of fflush, and of mmap, of all ranks.
     mpi : mapping of bool to float
         Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
     opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view.
+    unclosed : MPI-IO has opened it, and nobody has closed it.
     """
 
     syncs: int = 0
     stats: int = 0
     flushes: int = 0
+    maps: int = 0
     mpi: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     opening: float = 0.0
+    unclosed: bool = False
 
 
 @dataclasses.dataclass

@@ -100,20 +100,24 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
         _add_metadata(found, part)
         _add_alone(found, part, 10)
         at = 6 if part["counters"].shape[1] == 69 else 4  # POSIX_STATS; syncs are two and three behind
-        some = part["counters"][:, [at, at + 2, at + 3]].astype(np.int64)
-        for file, (stats, *syncs) in zip(part["file"].tolist(), some.tolist(), strict=True):
-            if stats or any(syncs):
+        some = part["counters"][:, at : at + 4].astype(np.int64)
+        for file, (stats, maps, *syncs) in zip(part["file"].tolist(), some.tolist(), strict=True):
+            if stats or maps or any(syncs):
                 calls = found.calls.setdefault(_signed(file), Calls())
                 calls.stats += stats
+                calls.maps += maps
                 calls.syncs += sum(syncs)
+    seen: set[int] = set()
     for part in log.counters("MPI-IO") if "MPI-IO" in log.modules else ():
         new = part["times"].shape[1] == 17
         read, write, meta, slowest = ((8, 9, 10, 14) if new else (6, 7, 8, 12))
-        times = part["times"][:, [read, write, meta, slowest]].astype(float)
-        for file, rank, (reading, writing, rest, longest) in zip(
+        times = part["times"][:, [read, write, meta, slowest, read - 1]].astype(float)
+        for file, rank, (reading, writing, rest, longest, closed) in zip(
             part["file"].tolist(), part["rank"].tolist(), times.tolist(), strict=True
         ):
             calls = found.calls.setdefault(_signed(file), Calls())
+            calls.unclosed = closed <= 0 and (calls.unclosed or _signed(file) not in seen)
+            seen.add(_signed(file))
             mpi, ranks = calls.mpi, found.processes if rank < 0 else 1
             calls.opening = max(calls.opening, rest / ranks)
             for way, own, other in ((False, reading, writing + rest), (True, writing, reading + rest)):

@@ -93,10 +93,16 @@ def small_requests(case: Case) -> Finding | None:
 
 
 def _tiny_calls(case: Case) -> Finding | None:
-    """Bytes or lines go through the C library one by one: the calls take the time, though it gathers them."""
+    """Bytes or lines are moved one by one, one behind the other: the calls take the time.
+
+    The C library gathers them, unless each is flushed; calls of POSIX are requests.
+    """
     files, limits, calls = case.files, case.limits, np.nan_to_num(case.files["{requests}"])
     of_posix = files.requests("read") + files.requests("write")
-    chosen = files.critical & ~(of_posix > 0) & (files["{bytes}"] <= limits.tiny_call_bytes * calls)
+    chosen = files.critical & (files["{bytes}"] <= limits.tiny_call_bytes * calls)
+    plain = not (chosen & ~(of_posix > 0)).any()  # by POSIX, as from a buffer of the program's that it flushes
+    by_mpi = np.nan_to_num(files["{independent}"]) + np.nan_to_num(files["{collective}"]) > 0
+    chosen &= (files.requests() >= 0.9 * calls) & ~by_mpi if plain else ~(of_posix > 0)
     chosen &= calls >= limits.many_calls * np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
     time, whole = float(np.nansum(case.in_calls[chosen])), float(case.exclusive[chosen].sum())
     if not chosen.any() or not time >= limits.busy_calls * whole:
@@ -106,21 +112,23 @@ def _tiny_calls(case: Case) -> Finding | None:
     flushes = float(sum(each.flushes for each, it in zip(case.calls, chosen, strict=True) if it)) if case.write else 0.0
     flushed = flushes >= limits.flushed * count
     why = ", and flushed again and again: each flush is a request"
-    why = why if flushed else ": the calls take the time, not the storage"
+    why = why if flushed else ": each call is a request" if plain else ": the calls take the time, not the storage"
+    through, names = ("by read and write", "read, write …") if plain else (
+        "through the C library", "fwrite, fprintf, fputc, fread …")  # fmt: skip
     return case.finding(
         "small_requests",
-        f"Tiny pieces are {verb} through the C library, {amount_text(case.value(mean))} a call"
+        f"Tiny pieces are {verb} {through}, {amount_text(case.value(mean))} a call"
         f"{why}.",
         time,
         "high",
         "number, bytes and time of these calls are in the log",
         [
             *case.evidence("mean piece", mean, "B"),
-            *case.evidence("calls (fwrite, fprintf, fputc, fread …)", count, "count"),
+            *case.evidence(f"calls ({names})", count, "count"),
             *(case.evidence("flushes (fflush)", flushes, "count") if flushed else []),
             *case.evidence("time of a process in them", time, "s"),
         ],
-        [say.larger_pieces(flushed=flushed)],
+        [say.larger_pieces(flushed=flushed, plain=plain)],
         chosen,
         at_most=True,
         costs=True,

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import abc
 import functools
-import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mpiio_ext.common.shown import html_table
+from mpiio_ext.common.shown import html_of
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -156,4 +155,4 @@ class Results(abc.ABC):
     def _repr_html_(self) -> str:
         """Return the first rows as a table, all columns of them."""
         rows = [] if self._waits_for else self.engine.arrow(self.expression.limit(_SHOWN_ROWS)).to_pylist()
-        return f"<p>{html.escape(self._title())}</p>{html_table(rows)}"
+        return html_of([self._title()], rows)

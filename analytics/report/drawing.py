@@ -11,10 +11,10 @@ A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.resul
   ``lines`` of ``group``, ``values`` (0 to 1, None where not known) and ``words`` (what each value is, to point at);
   ``groups`` in order of their colours.
 - ``files``: ``bars`` of ``row``, ``start``, ``end``, ``critical``, ``label``; ``quantity``.
-        own = look(one.get("look", number))
-        marks.append(Line(x=x, y=y, name=one["name"], look=Look(own.colour, own.dash)))
-    panel = Panel(marks=marks, x=_axis(data, "x", grid=True, most=4 if narrow else 0),
-- ``ranks``: ``levels`` of ``reads``, ``writes`` and ``metadata``, rows of bands of 0 to 4; ``edges`` of the bands, and
+- ``steps``: ``series`` of ``name``, ``y`` and ``look`` over ``x`` (begins of steps) and ``step``; ``spans`` (shaded),
+  ``quantity``.
+- ``ranks``: ``levels`` of ``reads``, ``writes``, ``metadata``, and ``waiting`` where it is known,
+  rows of bands of 0 to 4; ``edges`` of the bands, and
   ``run_time`` (:mod:`mpiio_ext.analytics.report.timeline`).
 
 Charts of histories of jobs: :mod:`mpiio_ext.analytics.report.panels`.
@@ -31,7 +31,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.report import panels, timeline
-from mpiio_ext.common import plots
+from mpiio_ext.common import page, plots
 from mpiio_ext.common.plots import Axis, Bars, Line, Look, Mark, Panel, Segments, Spans, Text, corners, look
 from mpiio_ext.common.units import number_words
 
@@ -186,9 +186,9 @@ def _columns(columns: Sequence[Mapping[str, Any]]) -> list[Mark]:
 
 
 def _files(data: Mapping[str, Any]) -> dict[str, Any]:
-    bars, narrow = data["bars"], bool(data.get("narrow"))
+    bars = data["bars"]
     rows = 1 + max(bar["row"] for bar in bars)
-    labels = [_short(label, 14 if narrow else 34) for label in data["labels"]]
+    labels = [_short(label) for label in data["labels"]]
     marks = []
     for which, name, colour, width in ((False, "I/O time of the file", "series4", 0.78),
                                        (True, "on the critical path", "series1", 0.42)):  # fmt: skip
@@ -197,29 +197,23 @@ def _files(data: Mapping[str, Any]) -> dict[str, Any]:
             marks.append(Bars(at=[bar["row"] for bar in shown], values=[bar["end"] - bar["start"] for bar in shown],
                               foot=[bar["start"] for bar in shown], width=width, across=True, name=name,
                               look=Look(colour), edge=colour, thin=0.6))  # fmt: skip
-    panel = Panel(marks=marks, x=_axis(data, "x", grid=True, most=4 if narrow else 0),
+    panel = Panel(marks=marks, x=_axis(data, "x", grid=True),
                   y=Axis(label=data.get("y_label", ""), low=rows - 0.4, high=-0.6, ticks=list(enumerate(labels))))
     return {"panels": [[panel]], "height": 1.1 + 0.24 * max(rows, 2), "legend": "above", "columns": 2,
-            "margins": (_TICK + 2 + max(_NAME, _room(labels)), 8, _ABOVE, 34), **_width(data)}  # fmt: skip
-
-
-def _width(data: Mapping[str, Any]) -> dict[str, float]:
-    """Return the width of a chart that is to be narrow."""
-    return {"width": panels.NARROW / 72} if data.get("narrow") else {}
+            "margins": (_TICK + 2 + max(_NAME, _room(labels)), 8, _ABOVE, 34)}  # fmt: skip
 
 
 def _steps(data: Mapping[str, Any]) -> dict[str, Any]:
-    edges, narrow = [*data["x"], data["x"][-1] + data["step"]], bool(data.get("narrow"))
+    edges = [*data["x"], data["x"][-1] + data["step"]]
     marks: list[Mark] = [Spans(spans=data.get("spans", ()))]
     for number, one in enumerate(data["series"]):
         x, y = corners(edges, one["y"])
         own = look(one.get("look", number))
         marks.append(Line(x=x, y=y, name=one["name"], look=Look(own.colour, own.dash)))
-    panel = Panel(marks=marks, x=_axis(data, "x", grid=True, most=4 if narrow else 0),
+    panel = Panel(marks=marks, x=_axis(data, "x", grid=True),
                   y=_axis(data, "y", grid=True, low=0, form=_form(data.get("quantity", ""))))
-    above = _ABOVE + (12 * (len(data["series"]) - 1) if narrow else 0)
-    return {"panels": [[panel]], "height": 2.3, "margins": (_NAME + _TICK + 54, 8, above, 34), "legend": "above",
-            "columns": 1 if narrow else 3, **_width(data)}  # fmt: skip
+    return {"panels": [[panel]], "height": 2.3, "margins": (_NAME + _TICK + 54, 8, _ABOVE, 34), "legend": "above",
+            "columns": 3}  # fmt: skip
 
 
 _KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
@@ -244,13 +238,12 @@ def draw(chart: Chart, *, interactive: bool = False) -> str:
     return plots.svg(chart_of(chart), interactive=interactive)
 
 
-def narrow(chart: Chart) -> str:
-    """Return the same as wide as a phone; "" for a kind of chart that has no such form."""
-    if chart.kind not in ("files", "steps", "ranks"):
-        return ""
-    return draw(dataclasses.replace(chart, name=f"{chart.name}-narrow", data={**chart.data, "narrow": True}))
-
-
-def drawings(charts: Iterable[Chart], *, interactive: bool = False) -> dict[str, str]:
-    """Return the SVG elements of charts by their names."""
-    return {chart.name: draw(chart, interactive=interactive) for chart in charts}
+def figure(chart: Chart, caption: str = "", *, interactive: bool = False) -> page.Figure:
+    """Return a chart of an analysis as a figure of a page, also for a phone, with its numbers."""
+    form: plots.Chart | bool = True
+    if chart.kind == "parallel":  # upright axes need their distance: it scrolls
+        form = False
+    elif chart.kind in ("averages", "umami", "ranks"):
+        form = chart_of(dataclasses.replace(chart, data={**chart.data, "narrow": True}))
+        form = dataclasses.replace(form, name=f"{form.name}-narrow") if chart.kind == "umami" else plots.phone(form)
+    return page.drawn(chart_of(chart), caption=caption, interactive=interactive, narrow=form)

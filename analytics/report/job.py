@@ -20,7 +20,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from mpiio_ext.analytics.analyses.counting import count_words
+from mpiio_ext.analytics.analyses.counting import count_words, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.analyses.source import Source, expression, fetch, has
 from mpiio_ext.analytics.errors import AnalyticsError
@@ -298,13 +298,22 @@ def _time_line(
               "end": part["since"] + part["exclusive"] - base, "critical": True}
              for part in critical if part["file"] in place]  # fmt: skip
     left = len(rows) - len(shown)
-    title = "Reads" if direction == "read" else "Writes"
-    return Chart(kind="files", name=f"time-line-{direction}", title=title, data={
+    return Chart(kind="files", name=f"time-line-{direction}", title=_finding(direction, exclusive, len(rows)), data={
         "bars": bars, "labels": [_label(row) for row in shown],
         "x_label": "time since the start of the job [s]", "y_label": "",
         "left_out": f"{count_words(left, 'more file')} with less time on the critical path not drawn; "
                     f"{_ORDINARY} of those that are stand for the others." if left else "",
     })  # fmt: skip
+
+
+def _finding(direction: str, exclusive: Mapping[str, float], files: int) -> str:
+    """Return what a time line shows: which file has most of the critical path."""
+    every, title = sum(exclusive.values()), f"{direction.capitalize()}s"
+    if every <= 0:
+        return f"{title}: {count_words(files, 'file')}, none on the critical path"
+    name = max(exclusive, key=lambda one: exclusive[one])
+    part, label = share_words(share(exclusive[name], every)), _label({"file": name, "file_id": "without a name"})
+    return f"{title}: {label} is {part} of the critical path, of {count_words(files, 'file')}"
 
 
 def _lmt_chart(lmt: pa.Table, span: tuple[float, float]) -> Chart:
@@ -321,11 +330,23 @@ def _lmt_chart(lmt: pa.Table, span: tuple[float, float]) -> Chart:
         values = [totals.get(time, {}).get(name) for time in times]
         series.append({"name": f"{label}, by everyone",
                        "y": [None if value is None else value / _STEP_S for value in values]})  # fmt: skip
-    return Chart(kind="steps", name="lmt", title="What the file servers moved meanwhile", data={
+    return Chart(kind="steps", name="lmt", title=_load(series, times, span), data={
         "x": [time - span[0] for time in times], "step": _STEP_S, "series": series,
         "spans": [[0.0, span[1] - span[0]]], "quantity": "rate",
-        "x_label": "time since the start of the job [s]", "y_label": "bytes per second",
+        "x_label": "time since the start of the job [s]", "y_label": "bytes per second [B/s]",
     })  # fmt: skip
+
+
+def _load(series: Sequence[Mapping[str, Any]], times: Sequence[float], span: tuple[float, float]) -> str:
+    """Return what the load of the servers shows: the most that they moved while the job ran."""
+    most = []
+    for one, verb in zip(series, ("read", "written"), strict=True):
+        during = [value for at, value in zip(times, one["y"], strict=True)
+                  if value is not None and span[0] - _STEP_S < at <= span[1]]  # fmt: skip
+        most += [f"{size_text(max(during))}/s {verb}"] if during else []
+    if not most:
+        return "What the file servers moved meanwhile is not known"
+    return f"The file servers moved at most {' and '.join(most)} while the job ran"
 
 
 def charts(tables: Mapping[str, pa.Table], found: Mapping[str, Any]) -> list[Chart]:

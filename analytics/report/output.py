@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.analyses.source import Source
 from mpiio_ext.analytics.diagnosis.model import wrapped
 from mpiio_ext.analytics.report import job
-from mpiio_ext.analytics.report.drawing import drawings, narrow
+from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.report.findings import Known, findings
 from mpiio_ext.analytics.report.grids import cell_words
 from mpiio_ext.analytics.report.steps import COLUMNS, Steps
@@ -48,9 +48,16 @@ def store_page(
     """  # fmt: skip
     from mpiio_ext.analytics.report.store import sections
 
-    parts = sections(source, anonymous=anonymous, areas=areas, origin=origin, interactive=interactive)
+    lead, parts = sections(source, anonymous=anonymous, areas=areas, origin=origin, interactive=interactive)
     head = "Darshan, Slurm and LMT logs, analysed by mpiio-ext analyze. A job is one log: one run of a program."
-    return page_of(title, parts, head=head, interactive=interactive)
+    none = "No picture: there is nothing to draw of these logs."
+    picture: Figure | str = none
+    for at, part in enumerate(parts):
+        if part.figures:  # the first figure is the picture of the whole
+            picture, *rest = part.figures
+            parts[at] = dataclasses.replace(part, figures=rest)
+            break
+    return page_of(title, parts, lead=lead, picture=picture, head=head, interactive=interactive)
 
 
 # ---- a job -----------------------------------------------------------------------------------------------------------
@@ -112,30 +119,34 @@ def job_page(
     charts = job.charts(tables, found)
     name, seen = ("", (known or Known()).activity) if steps is None else steps.busiest or ("", None)
     if seen is not None and (ranks := rank_chart(seen)) is not None:
-        charts.append(dataclasses.replace(ranks, title=f"{ranks.title}: {name}" if name else ranks.title))
-    drawn = drawings(charts, interactive=interactive)
-    figures = {chart.name: Figure(title=chart.title, drawing=drawn[chart.name], narrow=narrow(chart),
-                                  caption=_caption(chart)) for chart in charts}  # fmt: skip
+        what, _, when = ranks.title.partition(": ")
+        charts.insert(0, dataclasses.replace(ranks, title=f"{what}: {name}: {when}" if name else ranks.title))
+    figures = {chart.name: figure(chart, _caption(chart), interactive=interactive) for chart in charts}
     servers = [figures.pop("lmt")] if "lmt" in figures else []
+    picture: Figure | str = "No picture: the log has no times of accesses."
+    if figures:
+        picture = figures.pop(next(iter(figures)))
+    others = list(figures.values())
     rows = _factor_rows(found)
     grids = [Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False),
                   rows=rows)] if rows else []  # fmt: skip
     sections = [
         Section(anchor="job", title="The job", facts=[*job.facts(tables), *_speed_facts(found)]),
         Section(anchor="diagnosis", title="Diagnosis", findings=findings(found["diagnosis"]),
-                sentences=[*_conclusions(found, steps), *filter(None, [found.get("undiagnosed")])],
                 grids=[] if steps is None else [_steps_grid(steps)]),
-        Section(anchor="time-line", title="Files and ranks over time", figures=list(figures.values()),
-                sentences=() if figures else ["The log has no times of accesses."]),
+        Section(anchor="time-line", title="Files and ranks over time", figures=others),
         Section(anchor="servers", title="File servers", figures=servers),
         Section(anchor="factors", title="Contributing factors", grids=grids,
                 sentences=["Averages over the critical files, weighted by exclusive time (Equation 2)."]),
         _critical_section(found),
     ]  # fmt: skip
-    shown = [section for section in sections if section.anchor != "servers" or servers]
+    empty = {"servers": not servers, "time-line": not others,
+             "diagnosis": steps is None and not any(one["shown"] for one in found["diagnosis"])}
+    shown = [section for section in sections if not empty.get(section.anchor)]
+    lead = [*_conclusions(found, steps), found.get("undiagnosed", "")]
     title = f"I/O of job {found['job_id']}"
     head = "One run of a program, as Darshan saw it." if steps is None else f"A job as Darshan saw it: {steps.order}."
-    return page_of(title, shown, head=head, interactive=interactive)
+    return page_of(title, shown, lead=lead, picture=picture, head=head, interactive=interactive)
 
 
 def _conclusions(found: Mapping[str, Any], steps: Steps | None) -> list[str]:

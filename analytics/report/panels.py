@@ -14,11 +14,14 @@
 from __future__ import annotations
 
 import datetime
+import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from mpiio_ext.common.plots import Axis, Bars, Boxes, Line, Look, Mark, Panel, Rule, Segments, Spans, Text
+from mpiio_ext.common.plots.phone import SCALE, WIDTH
 from mpiio_ext.common.units import number_words
 
 _DAY = 86400.0
@@ -33,7 +36,7 @@ def _date_axis(times: Sequence[float], *, shown: bool = True, most: int = 7) -> 
     days = (last - first).total_seconds() / _DAY
     marks: list[tuple[float, str]] = []
     if days > 62:
-        step = max(1, round(days / 30.4 / most))
+        step = max(1, math.ceil(days / 30.4 / most))
         at = datetime.datetime(first.year, first.month, 1, tzinfo=zone)
         while at <= last:
             if at >= first:
@@ -42,7 +45,7 @@ def _date_axis(times: Sequence[float], *, shown: bool = True, most: int = 7) -> 
             ahead = at.month - 1 + step
             at = at.replace(year=at.year + ahead // 12, month=ahead % 12 + 1)
     else:
-        step = max(1, round(days / most))
+        step = max(1, math.ceil(days / most))
         at = datetime.datetime(first.year, first.month, first.day, tzinfo=zone)
         while at <= last + datetime.timedelta(days=1):
             if at >= first:
@@ -50,7 +53,7 @@ def _date_axis(times: Sequence[float], *, shown: bool = True, most: int = 7) -> 
             at += datetime.timedelta(days=step)
     room = max((max(times) - min(times)) * 0.02, 3600.0)
     return Axis(ticks=[(place, words if shown else "") for place, words in marks], low=min(times) - room,
-                high=max(times) + room)  # fmt: skip
+                high=max(times) + room, date=True)  # fmt: skip
 
 
 def _told(times: Sequence[float], values: Sequence[float], unit: str) -> list[str]:
@@ -132,7 +135,7 @@ def _umami_line(data: Mapping[str, Any], row: Mapping[str, Any], limits: tuple[f
     return marks
 
 
-def _umami_box(row: Mapping[str, Any]) -> list[Mark]:
+def _umami_box(row: Mapping[str, Any], *, told: bool) -> list[Mark]:
     marks: list[Mark] = []
     colour = _colour(row)
     if row["box"] is not None:
@@ -142,36 +145,47 @@ def _umami_box(row: Mapping[str, Any]) -> list[Mark]:
                               layer=4))  # fmt: skip
     return [*marks, *(Text(x=1, y=0.5, text=text, inside="axes", shift=(6, below), size=size, colour=colour,
                            bold=size > 9, align=("left", "center"))
-                      for text, below, size in ((row["words"], 4, 9.5), (row["verdict"], -9, 8)))]  # fmt: skip
+                      for text, below, size in ((row["words"], 4, 9.5), (row["verdict"], -9, 8)) if told)]  # fmt: skip
 
 
-#: Width of a phone less the margins of a page, in points of 96 to the inch.
-NARROW = 336 * 0.75
+def _umami_table(data: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+    """Return the values of the jobs and the boxes as rows."""
+    zone, rows = datetime.timezone.utc, list[tuple[object, ...]]()
+    times = [datetime.datetime.fromtimestamp(at, zone).isoformat(timespec="seconds") for at in data["times"]]
+    for row in data["rows"]:
+        name = row["label"]
+        rows += [(name, row["quantity"], "this job" if at == data["place"] else "job", time, value)
+                 for at, (time, value) in enumerate(zip(times, row["values"], strict=True)) if value is not None]
+        box = row["box"] or ()
+        rows += [(name, row["quantity"], what, "", value)
+                 for what, value in zip(("p5", "q1", "median", "q3", "p95"), box, strict=False)]  # fmt: skip
+    return ("metric", "unit", "what", "time (UTC)", "value"), rows
 
 
 def _umami(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row per metric: time line, box (4:1), value; the name on the left, or above where it is narrow."""
     rows, narrow = data["rows"], bool(data.get("narrow"))
     each = 64.0 if len(rows) > 3 else 92.0
-    gap, above, below = 24.0 if narrow else 9.0, 16.0 + 20.0 * bool(data.get("heading")), 24.0
+    gap, above, below = 44.0 if narrow else 9.0, (34.0 if narrow else 16.0) + 20.0 * bool(data.get("heading")), 24.0
     panels = []
     for number, row in enumerate(rows):
         low, high = limits = _limits(row)
-        label = Text(x=0, y=0.5, text=row["label"], inside="axes", shift=(-132, 0), size=8.5, colour="ink", bold=True,
-                     align=("left", "center"))  # fmt: skip
+        label = Text(x=0, y=0.5, text="\n".join(textwrap.wrap(row["label"], 17)), inside="axes", shift=(-132, 0),
+                     size=8.5, colour="ink", bold=True, align=("left", "center"))  # fmt: skip
         few = 3 if each < 80 else 5
+        told = row["verdict"] if row["value"] is None else f"{row['words']} – {row['verdict']}"
         line = Panel(marks=_umami_line(data, row, limits) + ([] if narrow else [label]),
-                     title=row["label"] if narrow else "",
+                     title=f"{row['label']}\n{told}" if narrow else "",
                      x=_date_axis(data["times"], shown=number == len(rows) - 1, most=2 if narrow else 7),
                      y=Axis(low=low, high=high, most=few, grid=True,
                             form=partial(number_words, quantity=row["quantity"])))  # fmt: skip
-        box = Panel(marks=_umami_box(row), x=Axis(low=0, high=1, ticks=()),
+        box = Panel(marks=_umami_box(row, told=not narrow), x=Axis(low=0, high=1, ticks=()),
                     y=Axis(low=low, high=high, most=few, grid=True, form=lambda _: ""))  # fmt: skip
         panels.append([line, box])
     shape: dict[str, Any] = {"widths": (4, 1), "margins": (142, 92, above, below)}
     if narrow:
-        shape = {"widths": (5, 2), "margins": (40, 86, above, below), "width": NARROW / 72}
-    return {"panels": panels, **shape, "gaps": (8, gap),
+        shape = {"widths": (5, 1), "margins": (58, 8, above, below), "width": WIDTH / 72, "scale": SCALE}
+    return {"table": _umami_table(data), "panels": panels, **shape, "gaps": (8, gap),
             "height": (above + below + len(rows) * (each + gap) - gap) / 72,
             "heading": data.get("heading", "")}  # fmt: skip
 
@@ -206,25 +220,30 @@ def _months(data: Mapping[str, Any]) -> dict[str, Any]:
             marks=marks, title=panel["title"],
             x=Axis(low=-0.6, high=len(names) - 0.4, ticks=[(at, names[at]) for at in range(0, len(names), step)]),
             y=_amount(data["quantity"], 1.12 * max((box[5] for box in boxes), default=1.0) or 1.0)))  # fmt: skip
-    return _grid(panels)
+    rows = [(panel["title"], data["dates"][box[0]], *box[1:6]) for panel in data["panels"] for box in panel["boxes"]]
+    names = ("p5", "q1", "median", "q3", "p95")
+    columns = ("history", "month", *(f"{name} [{data['quantity']}]" if data["quantity"] else name for name in names))
+    return _grid(panels) | {"table": (columns, rows)}
 
 
 def _averages(data: Mapping[str, Any]) -> dict[str, Any]:
     panels = []
+    alone = len(data["panels"]) == 1
+    long, short = f"mean over {data['long_days']:g} days", f"over {data['short_days']:g} days"
     for panel in data["panels"]:
         times, values, apart = panel["times"], panel["values"], panel["apart"]
         marks: list[Mark] = [Spans(spans=[(start, end)], colour="low" if kind == "low" else "high")
                              for start, end, kind in panel["spans"]]  # fmt: skip
-        for name, numbers, shape, width in (
-            ("jobs", values, Look("neutral"), 0.5),  # without marks, which are bytes
-            (f"mean over {data['long_days']:g} days", panel["long"], Look("average", "--"), 1.3),
-            (f"over {data['short_days']:g} days", panel["short"], Look("data"), 1.2),
-        ):
+        lines = [("jobs", values, Look("neutral"), 0.5),  # without marks, which are bytes
+                 (long, panel["long"], Look("average", "--"), 1.3), (short, panel["short"], Look("data"), 1.2)]
+        many = len(times) >= _MARKED and bool(data.get("narrow"))
+        for name, numbers, shape, width in lines[many:]:
             x, y = _broken(times, numbers, apart)
             marks.append(Line(x=x, y=y, look=shape, width=width, name=name, words=_told(x, y, data["quantity"])))
         marks.append(Line(x=[times[at] for at in panel["outliers"]], y=[values[at] for at in panel["outliers"]],
                           look=Look("changed", "", "x"), size=4, name="transient"))  # fmt: skip
-        panels.append(Panel(marks=marks, title=panel["title"], x=_date_axis(times), y=_amount(data["quantity"])))
+        panels.append(Panel(marks=marks, title=panel["title"], x=_date_axis(times, most=7 if alone else 4),
+                            y=_amount(data["quantity"])))  # fmt: skip
     return _grid(panels, above=34.0) | {"legend": "above"}
 
 
@@ -245,7 +264,11 @@ def _correlations(data: Mapping[str, Any]) -> dict[str, Any]:
     panel = Panel(marks=marks,
                   x=Axis(low=-0.5, high=len(columns) - 0.5, ticks=list(enumerate(columns)), above=True, line=False),
                   y=Axis(low=len(rows) - 0.5, high=-0.5, ticks=list(enumerate(rows)), line=False))  # fmt: skip
-    return {"panels": [[panel]], "height": (42 + 17.0 * len(rows)) / 72, "margins": (176, 10, 34, 8)}
+    return {"panels": [[panel]], "height": (42 + 17.0 * len(rows)) / 72, "margins": (176, 10, 34, 8),
+            "table": (("metric", "file system", "Spearman's coefficient", "sure"),
+                      [(name, column, value, "yes" if sure else "no")
+                       for name, values, flags in zip(rows, data["values"], data["sure"], strict=True)
+                       for column, value, sure in zip(columns, values, flags, strict=True) if value is not None])}
 
 
 KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {

@@ -10,17 +10,19 @@ from mpiio_ext.analytics.analyses import ANALYSES, analysis
 from mpiio_ext.analytics.analyses.counting import count_words, jobs_of
 from mpiio_ext.analytics.analyses.source import Remembered, Source, fetch
 from mpiio_ext.analytics.report.coverage import coverage
-from mpiio_ext.analytics.report.drawing import drawings
+from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.report.grids import grid
-from mpiio_ext.common.page import Figure, Section
+from mpiio_ext.common.page import Section
 from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
 
 
-def overview(source: Source, *, anonymous: bool = False, origin: str | None = "darshan") -> Section:
-    """Return what the store holds, in one pass over the jobs."""
+def overview(
+    source: Source, *, anonymous: bool = False, origin: str | None = "darshan"
+) -> tuple[str, Section]:
+    """Return what the store holds, as a sentence and as facts, in one pass over the jobs."""
     jobs = jobs_of(source, origin, ["app", "uid", "files", "bytes_read", "bytes_written", "start_time", "end_time",
                                     "run_time", "processes", "partial"])  # fmt: skip
     row = fetch(jobs.aggregate(
@@ -43,9 +45,11 @@ def overview(source: Source, *, anonymous: bool = False, origin: str | None = "d
         else:
             facts.append(("period", f"{_date(row['first'])} to {_date(row['last'])} UTC"))
     known, missing = coverage(source, anonymous=anonymous)
-    none = ["No logs to count: `mpiio-ext analyze manifest --all` lists those that the store knows."]
-    return Section(anchor="store", title="What is in the store", facts=[*facts, *known],
-                   sentences=[*([] if row["jobs"] else none), *missing])  # fmt: skip
+    none = "No logs to count: `mpiio-ext analyze manifest --all` lists those that the store knows."
+    sentence = (f"{count_words(row['jobs'], 'job')} of {count_words(row['apps'], 'application')} read "
+                f"{size_text(row['read'] or 0)} and wrote {size_text(row['written'] or 0)}.")  # fmt: skip
+    return sentence if row["jobs"] else none, Section(
+        anchor="store", title="What is in the store", facts=[*facts, *known], sentences=missing)  # fmt: skip
 
 
 def _date(seconds: float) -> str:
@@ -73,9 +77,7 @@ def results(
 
 def result_section(result: Result, *, interactive: bool = False) -> Section:
     """Return an analysis as a part of the page; its caption stands below its last figure."""
-    drawn = drawings(result.charts, interactive=interactive)
-    figures = [Figure(title=chart.title if len(result.charts) > 1 else "", drawing=drawn[chart.name])
-               for chart in result.charts]  # fmt: skip
+    figures = [figure(chart, interactive=interactive) for chart in result.charts]
     return Section(anchor=result.name, title=result.title, sentences=[result.caption], figures=figures,
                    grids=[grid(result.table if result.shown is None else result.shown)])  # fmt: skip
 
@@ -87,10 +89,10 @@ def sections(
     areas: Mapping[str, str] | None = None,
     origin: str | None = "darshan",
     interactive: bool = False,
-) -> list[Section]:
-    """Return the whole page; `interactive`: with figures to point at."""  # fmt: skip
+) -> tuple[list[str], list[Section]]:
+    """Return the first sentences and the whole page; `interactive`: with figures to point at."""  # fmt: skip
     source = Remembered(source)
     hide = anonymous or areas is not None
     every = results(source, anonymous=hide, areas=areas, origin=origin)
-    return [overview(source, anonymous=hide, origin=origin),
-            *(result_section(one, interactive=interactive) for one in every)]  # fmt: skip
+    sentence, first = overview(source, anonymous=hide, origin=origin)
+    return [sentence], [first, *(result_section(one, interactive=interactive) for one in every)]

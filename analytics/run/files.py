@@ -33,15 +33,20 @@ _MOST_OF = 0.9
 _FORWARD = 0.75
 
 
-def own_time(files: Files) -> Numbers:
-    """Return the time of a rank in the calls of each file (s): reads, writes and metadata."""
+def own_time(files: Files, activity: Activity | None) -> tuple[Numbers, Numbers]:
+    """Return the time of a rank in the calls of each file (s), and that part of it that is in no reads and writes.
+
+    That part is the time in metadata calls, or in MPI-IO calls that open, close or set a view, where it is longer.
+    """
     meta: Numbers = np.nan_to_num(files["meta_time"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
-    found: Numbers = np.nan_to_num(ranks.time_in_calls(files, "both")) + meta
-    return found
+    calls = {} if activity is None else activity.calls
+    opening = np.array([calls[each].opening if each in calls else 0.0 for each in files.table["file_id"].to_pylist()])
+    meta = np.maximum(meta, opening)
+    return np.nan_to_num(ranks.time_in_calls(files, "both")) + meta, meta
 
 
-def in_io(files: Files, activity: Activity | None, processes: int, run_s: float) -> float:
-    """Return the time in which a rank is in I/O calls (s), at most the run time."""
+def in_io(files: Files, activity: Activity | None, processes: int, run_s: float) -> tuple[float, float]:
+    """Return the time in which a rank is in I/O calls (s), at most the run time, and that part without data calls."""
     meta, data = ranks.metadata_and_data(files, float(processes))
     moving = opening = 0.0
     if activity is not None:
@@ -50,7 +55,8 @@ def in_io(files: Files, activity: Activity | None, processes: int, run_s: float)
         own = np.nan_to_num(files["ranks"], nan=1.0)
         opening = sum(activity.calls[number].opening / (processes if count == 1 else 1)
                       for number, count in zip(numbers, own.tolist(), strict=True) if number in activity.calls)
-    return float(min(run_s, max(moving + opening, meta + data)))
+    found, rest = (moving + opening, opening) if moving + opening > meta + data else (meta + data, meta)
+    return float(min(run_s, found)), float(min(run_s, rest))
 
 
 def _pattern(way: str, row: dict[str, Any], traced: Row | None, each: int) -> str | None:
@@ -70,8 +76,10 @@ def _pattern(way: str, row: dict[str, Any], traced: Row | None, each: int) -> st
 def _who(row: dict[str, Any], traced: Sequence[Row | None], processes: int) -> str:
     moving = {int(rank) for one in traced if one is not None for rank in one.ranks}
     count = len(moving) or row["ranks"] or 0
-    if len(moving) == 1:
+    if len(moving) == 1 and processes > 1:
         return f"rank {moving.pop()} alone"
+    if processes == 1:
+        return "the program"
     return f"all {processes:,} ranks" if count >= processes else f"{count:,} of {processes:,} ranks"
 
 
@@ -89,8 +97,7 @@ def _sizes(row: dict[str, Any], way: str) -> str | None:
     bounds = [0, *SIZE_BINS.values()]
     low, high = bounds[list(SIZE_BINS).index(name)], SIZE_BINS[name]
     share = f"{100 * counts[name] / sum(counts.values()):.0f} %"
-    least = f"{size_text(low or 0, exact=True)} and more"
-    return f"{share} of {f'{size_text(low or 0, exact=True)} to {size_text(high, exact=True)}' if high else least}"
+    return f"{share} of {size_text(low or 0)} {f'to {size_text(high)}' if high else 'and more'}"
 
 
 def _known(value: float) -> float | None:
@@ -99,7 +106,7 @@ def _known(value: float) -> float | None:
 
 def table(files: Files, activity: Activity | None, processes: int) -> list[dict[str, Any]]:
     """Return a row for each file, those that took the most time first; units are in the names."""
-    time = own_time(files)
+    time, opening = own_time(files, activity)
     order = np.argsort(-time, kind="stable")[:MOST].tolist()
     unaligned = files["unaligned"] / np.where(files.requests("read") + files.requests("write") > 0,
                                               files.requests("read") + files.requests("write"), np.nan)  # fmt: skip
@@ -119,7 +126,7 @@ def table(files: Files, activity: Activity | None, processes: int) -> list[dict[
             "read_sizes": _sizes(row, "read"), "write_sizes": _sizes(row, "write"),
             "read_pattern": _pattern("read", row, traced[0], each),
             "write_pattern": _pattern("write", row, traced[1], each),
-            "time_s": float(time[place]), "opens": row["opens"],
+            "time_s": float(time[place]), "opening_s": float(opening[place]), "opens": row["opens"],
             "collective_calls": collective, "independent_calls": independent,
             "unaligned_share": _known(float(unaligned[place])),
             "mount": row["mount"], "file_system": row["fs_type"],

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.run import library, opening
 from mpiio_ext.common.recordings import STATISTICS
+from mpiio_ext.common.units import count_text, seconds_text, size_text
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:
@@ -30,12 +31,18 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.diagnosis.activity import Activity
+    from mpiio_ext.analytics.factors.files import Files
+    from mpiio_ext.pioneer.darshan.steps import Seen
 
 #: Files of the MPI library's own, which are no I/O of the program.
 _NOT_THE_PROGRAMS = r"/(ompi\.|openmpi-sessions|prte\.|pmix[._-])[^/]*/|\.locktest\.\d+$"
 #: Files whose layout is asked for; they are those that took the most time.
 _MOST_LAYOUTS = 4
+#: Files whose bandwidth over time is shown; they are those that took the most time.
+_MOST_CURVES = 3
 _FACTS = ("file_system", "stripe_size", "stripe_count", "servers", "lock_protocol")
+#: Bytes a second at which the content of a mapped file may have come: that of a slow disk.
+_MAPPED_RATE = 1e8
 DOCTOR = "mpiio-ext doctor -- PROGRAM"
 #: Words of the diagnosis that are about a Darshan log, and what they are of recordings, which no user has a log of.
 _WORDS = (
@@ -44,16 +51,19 @@ _WORDS = (
     ("counted by Darshan", "counted"), ("no module LUSTRE in the log", "the recordings have no layout of Lustre"),
     (" in the log", " in the recordings"), ("the log tells", "the recordings tell"),
 )  # fmt: skip
+_NONE_OPENED = ("The library was under the program, and no file was opened with MPI-IO: the program makes no such call,"
+                " or each such call failed.")  # fmt: skip
 _DIAGNOSED = ("sentence", "findings", "conclusions", "unknown", "charts")
 
 
-def of_folder(folder: Path, *, missing: str = "") -> dict[str, Any]:
+def of_folder(folder: Path, *, missing: str = "", command: str = "") -> dict[str, Any]:
     """Return the document of a folder of recordings.
 
     Parameters
     ----------
     folder : what ``mpiio-ext run --report`` has recorded.
     missing : what the caller knows to be missing, one line.
+    command : what was run, as a shell takes it; "" where it is not known.
 
     Raises
     ------
@@ -68,7 +78,7 @@ def of_folder(folder: Path, *, missing: str = "") -> dict[str, Any]:
         try:
             written = convert(folder, log, dxt=True, missing=missing)
         except NothingRecordedError as error:
-            return _without_calls(str(error), there)
+            return _without_calls(str(error), there, command, missing)
         document = _document(log, statistics, there, list(written.lacks), folder)
     return document | {name: _of_recordings(document[name]) for name in _DIAGNOSED}
 
@@ -95,11 +105,12 @@ def _of_recordings(part: Any) -> Any:
     return part
 
 
-def _without_calls(why: str, there: bool) -> dict[str, Any]:
+def _without_calls(why: str, there: bool, command: str, missing: str) -> dict[str, Any]:
     sentence = f"No call was recorded: {why.partition(': ')[2] or why}."
     if there:
         sentence = "No call was recorded, although the library was called: there was no room for the recordings."
-    return _plain(sentence=sentence, notices=[_not_reached("", 1)] if not there else [])
+    return _plain(program=command, sentence=sentence, lacks=[missing] if missing else [],
+                  notices=[_not_reached(command, 1)] if not there else [])  # fmt: skip
 
 
 def _plain(**parts: Any) -> dict[str, Any]:
@@ -107,7 +118,7 @@ def _plain(**parts: Any) -> dict[str, Any]:
     empty: dict[str, Any] = {name: [] for name in ("facts", "notices", "lacks", "findings", "conclusions", "unknown",
                                                    "files", "library", "hints", "storage", "charts")}  # fmt: skip
     return {"kind": "mpiio_ext run", "version": 1, "program": "", "sentence": "", "help": None, "files_in_all": 0,
-            **empty, **parts}  # fmt: skip
+            "crowded": False, **empty, **parts}  # fmt: skip
 
 
 def _not_reached(program: str, processes: int) -> str:
@@ -116,15 +127,24 @@ def _not_reached(program: str, processes: int) -> str:
             f" serial HDF5) or that has no MPI is as it would be without it; this says which it is: `{doctor}`")
 
 
-def _silent(job: Mapping[str, Any], program: str, lacks: Sequence[str]) -> str:
-    """Return why the library has reported on no file."""
+def _silent(job: Mapping[str, Any], program: str, there: bool, unclosed: Sequence[str]) -> str:
+    """Return what is known of why the library has reported on no file.
+
+    Parameters
+    ----------
+    job, program : row of the log, and command.
+    there : the library has said that it was under the program.
+    unclosed : files that MPI-IO has opened, and that nobody has closed.
+    """
+    processes = job["processes"] or 1
     if not job["uses_mpiio"]:
-        return _not_reached(program, job["processes"] or 1)
-    if lacks:
-        return "The library had reported on no file yet when the run ended: what it did is not known."
-    doctor = opening.concrete(DOCTOR, program, job["processes"] or 1)
-    return ("The program made MPI-IO calls, and the library reported on no file: its statistics were switched off"
-            f" (MPIOX_STATS=0), or it was not under the program; this tells: `{doctor}`")
+        return _NONE_OPENED if there else _not_reached(program, processes)
+    if unclosed:
+        more = f" and {count_text(len(unclosed) - 1, 'more file')}" if len(unclosed) > 1 else ""
+        return (f"The program ended without closing `{unclosed[0]}`{more}: what the library did is not known, since it"
+                " reports on a file when that is closed.")  # fmt: skip
+    return ("The program made MPI-IO calls, and the library reported on no file; this tells whether it is under the"
+            f" program, and whether its statistics are on: `{opening.concrete(DOCTOR, program, processes)}`")
 
 
 def _document(
@@ -145,7 +165,8 @@ def _document(
         raise AnalyticsError(f"{log}: {converted.outcomes[0].reason}")
     tables = dict(by_job([(log, converted.tables)])[0].tables)
     tables["darshan_file"] = _of_the_program(tables["darshan_file"])
-    if OTHERS in tables["darshan_file"]["file"].to_pylist() and not any(OTHERS in line for line in lacks):
+    crowded = OTHERS in tables["darshan_file"]["file"].to_pylist()
+    if crowded and not any(OTHERS in line for line in lacks):
         lacks = [*lacks, f"counters of some files had no room of their own: they are together in {OTHERS}"]
     job = tables["darshan_job"].to_pylist()[0]
     program, processes, run_s = job["exe"] or job["app"] or "PROGRAM", job["processes"] or 1, job["run_time"] or 0.0
@@ -158,21 +179,33 @@ def _document(
     told = diagnoses(tables, Known(activity=activity), concrete=concrete)
     documents = [one["document"] for one in told]
     files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
-    io_s = accessed.in_io(files, activity, processes, run_s) if len(files) else 0.0
+    io_s, opening_s = accessed.in_io(files, activity, processes, run_s) if len(files) else (0.0, 0.0)
+    mapped = _mapped(files, activity, run_s)
     rows = accessed.table(files, activity, processes) if len(files) else []
+    seen = _seen(recordings, activity, rows)
+    other_s = 0.0 if seen is None else min(seen.uncounted_s, run_s - io_s)
     measured = opening.paying(statistics, program, processes)
     advice = opening.help_of(documents, measured, program, processes)
+    sentence = opening.first_sentence(documents, io_s, run_s, whole=not lacks, mapped=mapped, other_s=other_s)
     return _plain(
-        program=program, sentence=opening.first_sentence(documents, io_s, run_s, whole=not lacks), help=advice,
-        facts=_facts(job, processes, run_s, io_s), lacks=lacks,
-        notices=[] if statistics or there is None else [_silent(job, program, lacks)],
-        findings=[dataclasses.asdict(one) for one in findings(told)],
+        program=program, sentence=sentence, help=advice,
+        facts=_facts(job, processes, run_s, (io_s, opening_s, other_s), crowded=crowded), lacks=lacks, crowded=crowded,
+        notices=[] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))],
+        findings=[dataclasses.asdict(one) | {"advice": opening.with_gain(one.advice, measured)}
+                  for one in findings(told)],
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
-        unknown=list(dict.fromkeys(text for one in documents for text in one["unknown"])),
+        unknown=[*dict.fromkeys(text for one in documents for text in one["unknown"]), *map(_of_mapped, mapped[:1])],
         files=rows, files_in_all=len(files), library=library.table(statistics),
         hints=library.hints(statistics), storage=_storage(rows),
-        charts=[dataclasses.asdict(chart) for chart in _charts(log, activity, recordings)],
+        charts=[dataclasses.asdict(chart) for chart in _charts(log, activity, seen, rows)],
     )  # fmt: skip
+
+
+def _unclosed(files: Files, activity: Activity | None) -> list[str]:
+    """Return the files that MPI-IO has opened, and that nobody has closed."""
+    calls = {} if activity is None else activity.calls
+    names = zip(files.table["file_id"].to_pylist(), files.table["file"].to_pylist(), strict=True)
+    return [name or f"file {number}" for number, name in names if number in calls and calls[number].unclosed]
 
 
 def _of_the_program(files: pa.Table) -> pa.Table:
@@ -182,31 +215,66 @@ def _of_the_program(files: pa.Table) -> pa.Table:
     return files.filter(pc.invert(other))
 
 
-def _facts(job: Mapping[str, Any], processes: int, run_s: float, io_s: float) -> list[list[str]]:
-    from mpiio_ext.common.units import seconds_text, size_text
+def _mapped(files: Files, activity: Activity | None, run_s: float) -> list[str]:
+    """Return the files in mapped memory that are so large that reading them may be a part of the time that matters."""
+    found = []
+    for number, name in zip(files.table["file_id"].to_pylist(), files.table["file"].to_pylist(), strict=True):
+        if activity is not None and number in activity.calls and activity.calls[number].maps:
+            try:
+                size = Path(name or "").stat().st_size
+            except OSError:
+                size = None
+            if size is None or size / _MAPPED_RATE >= opening.TRIVIAL * run_s:
+                found.append(name or f"file {number}")
+    return found
 
+
+def _of_mapped(name: str) -> str:
+    return (f"time and bytes of accesses to mapped memory (mmap), as of `{name}`: they are no calls, and are in none of"
+            " these numbers")  # fmt: skip
+
+
+def _facts(
+    job: Mapping[str, Any], processes: int, run_s: float, times: tuple[float, float, float], *, crowded: bool
+) -> list[list[str]]:
+    io_s, opening_s, other_s = times
+    others = [["other calls on files", f"up to {seconds_text(other_s)}: failed ones, unlink, mkdir, fallocate"]]
     return [
         ["program", str(job["exe"] or job["app"] or "not known")],
         ["processes", f"{processes:,}"],
         ["run time", seconds_text(run_s)],
         ["time in I/O", f"{seconds_text(io_s)} ({opening.share_text(io_s, run_s)})"],
+        ["of it opening, closing, metadata", seconds_text(opening_s)],
+        *(others if other_s >= opening.TRIVIAL * run_s else []),
         ["read, written", ", ".join(size_text(job[name] or 0) for name in ("bytes_read", "bytes_written"))],
-        ["files opened", f"{job['files'] or 0:,}"],
+        ["files opened", f"{'at least ' if crowded else ''}{job['files'] or 0:,}"],
     ]
 
 
-def _charts(log: Path, activity: Activity | None, recordings: Path | None) -> list[Chart]:
-    from mpiio_ext.analytics.report.timeline import rank_chart
-    from mpiio_ext.analytics.run.over_time import charts
+def _seen(recordings: Path | None, activity: Activity | None, rows: Sequence[Mapping[str, Any]]) -> Seen | None:
+    """Return what recordings have by time; of the files that took the most time also bytes."""
     from mpiio_ext.pioneer.darshan.steps import in_calls
+
+    if recordings is None or activity is None:
+        return None
+    bands, bins = activity.line.shape[1:]
+    return in_calls(recordings, activity.run_time, bands=bands, bins=bins,
+                    files=[row["file"] for row in rows[:_MOST_CURVES]])  # fmt: skip
+
+
+def _charts(
+    log: Path, activity: Activity | None, seen: Seen | None, rows: Sequence[Mapping[str, Any]]
+) -> list[Chart]:
+    from mpiio_ext.analytics.report.timeline import rank_chart
+    from mpiio_ext.analytics.run import over_time
 
     if activity is None:
         return []
-    bands, bins = activity.line.shape[1:]
-    recorded = None if recordings is None else in_calls(recordings, activity.run_time, bands=bands, bins=bins)
-    line, others = rank_chart(activity, recorded), charts(log, activity)
-    if line is not None and activity.source != "DXT" and recorded is None:
+    line, others = rank_chart(activity, None if seen is None else seen.line), over_time.charts(log, activity)
+    if line is not None and activity.source != "DXT" and seen is None:
         others = [one for one in others if one.name != "heat"]  # it is the same
+    if seen is not None and len(rows) > 1 and (of_files := over_time.of_files(rows, seen.moved, activity.run_time)):
+        others.insert(1, of_files)
     return [*([line] if line is not None else []), *others]
 
 

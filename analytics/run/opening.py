@@ -17,13 +17,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mpiio_ext.common.units import seconds_text, size_text
+from mpiio_ext.common.units import count_text, seconds_text, size_text
 
 #: What the library says of a file for which delegates would pay (csrc/core/stats/mpiox_stats_paying.c).
 _PAYS = re.compile(r"would pay here: about (\S+) to (\S+) times.*try (mpiox_delegates=\d+)", re.DOTALL)
 #: Characters of a command line that is shown within another.
 _MOST_COMMAND = 160
-_TRIVIAL = 0.02
+#: Share of the run time below which time is not worth a word.
+TRIVIAL = 0.02
 #: Shares of the time in I/O that are called all of it, and nearly all.
 _ALL, _NEARLY = 0.995, 0.95
 #: Causes that need at least medium confidence to be told first: caches often make them cost nothing.
@@ -63,10 +64,6 @@ def share_text(io_s: float, run_s: float) -> str:
     return f"{share:.0f} %" if share >= 1 or share == 0 else f"{share:.1g} %"
 
 
-def _size(value: float) -> str:
-    return size_text(value, exact=value >= 1024 and value % 1024 == 0)
-
-
 def _where(files: Sequence[str], word: str) -> str:
     """Return which files: "to `a`", "to `a` and 3 more"."""
     names = [name for name in files if not name.startswith("and ")]
@@ -74,12 +71,16 @@ def _where(files: Sequence[str], word: str) -> str:
         return ""
     hidden = sum(int(name.split()[1].replace(",", "")) for name in files if name.startswith("and "))
     left = len(names) - 1 + hidden
-    more = f" and {left:,} more file{'s' * (left > 1)}" if left else ""
+    more = f" and {count_text(left, 'more file')}" if left else ""
     return f" {word} `{names[0].rsplit('/', 1)[-1]}`{more}"
 
 
 def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> str:
-    size = f"{_size(known['mean request'])} " if "mean request" in known else "small "
+    size = f"{size_text(known['mean request'])} " if "mean request" in known else "small "
+    if finding["title"].startswith("Tiny pieces"):
+        flushed = ", each of them flushed," if "flushed" in finding["title"] else ""
+        through = " through the C library" if "through the C library" in finding["title"] else ""
+        return f"{size_text(known['mean piece'])} {way}s{through}{flushed}{at}, one by one"
     if "through the C library" in finding["title"]:
         return f"{size}{way}s through the C library with seeks between them{at}"
     kind = "independent " if "(independent calls)" in finding["title"] else ""
@@ -95,9 +96,9 @@ def _opens(finding: Document, known: Mapping[str, float], at: str) -> str:
     if finding["cause"] == "shared_opens" and files and files > 1:
         return f"metadata calls (open, stat, seek, sync) of the same {files:,.0f} files by all ranks"
     if finding["cause"] == "shared_opens":
-        return f"opens{at.replace(' to ', ' of ').replace(' from ', ' of ')}, {opens:,.0f} times by each rank"
-    of = f" of {files:,.0f} file{'s' * (files > 1)}" if files else ""
-    return f"metadata calls (open, stat, seek, sync){of}, with {opens:,.0f} opens by each rank"
+        return f"opens{at.replace(' to ', ' of ').replace(' from ', ' of ')}, {count_text(opens, 'time')} by each rank"
+    of = f" of {count_text(files, 'file')}" if files else ""
+    return f"metadata calls (open, stat, seek, sync){of}, with {count_text(opens, 'open')} by each rank"
 
 
 def phrase(finding: Document, direction: str) -> str:
@@ -151,7 +152,8 @@ def _spent(finding: Document, io_s: float) -> str:
     return f"{'up to ' if finding['at_most'] else ''}{seconds_text(spent_s)} of {whole}"
 
 
-def first_sentence(told: Sequence[Document], io_s: float, run_s: float, *, whole: bool = True) -> str:
+def first_sentence(told: Sequence[Document], io_s: float, run_s: float, *, whole: bool = True,
+                   mapped: Sequence[str] = (), other_s: float = 0.0) -> str:  # fmt: skip
     """Return the first sentence.
 
     Parameters
@@ -159,11 +161,17 @@ def first_sentence(told: Sequence[Document], io_s: float, run_s: float, *, whole
     told : the diagnoses of both directions, the most important first.
     io_s, run_s : time in I/O, and run time.
     whole : nothing lacks in the recordings; otherwise no cause is certain.
+    mapped : files in mapped memory, whose accesses may have taken a part of the time that matters.
+    other_s : time in calls on files that are not counted, at most.
     """
     who = "Your program" if whole else "As far as was recorded, your program"
     lead = f"{who} spent {share_text(io_s, run_s)} of its time in I/O"
     of = f"{seconds_text(io_s)} of {seconds_text(run_s)}"
-    if io_s < _TRIVIAL * run_s:
+    if io_s < TRIVIAL * run_s and mapped:
+        return f"{lead} calls ({of}); how long it was in mapped memory{_where(mapped, 'of')} is not known."
+    if io_s < TRIVIAL * run_s <= other_s:
+        return f"{lead} ({of}), and up to {seconds_text(other_s)} in calls that fail, or that change names or sizes."
+    if io_s < TRIVIAL * run_s:
         return f"{lead} ({of}): too little to be worth tuning."
     if (first := leading(told)) is None:
         rates = [fact["value"] for each in told if not each["low_bandwidth"] for fact in each["facts"]
@@ -189,6 +197,18 @@ def paying(statistics: Sequence[Document], program: str, processes: int) -> dict
                         " to 1 ms",
             }  # fmt: skip
     return None
+
+
+def with_gain(advice: Sequence[str], measured: Mapping[str, str] | None) -> list[str]:
+    """Return the next steps of a finding, each with its gain: as the library has measured it, or not known."""
+    found = []
+    for text in advice:
+        if measured is not None and "delegates" in text:
+            found.append(f"{measured['text']}. ({measured['see']}) Command: `{measured['command']}` Gain:"
+                         f" {measured['gain']}.")  # fmt: skip
+        else:
+            found.append(text if "mpiio-ext tune" in text else f"{text} Gain: not known.")
+    return found
 
 
 def help_of(told: Sequence[Document], measured: Mapping[str, str] | None, program: str, processes: int

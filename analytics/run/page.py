@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.report.drawing import draw, narrow
+from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.run.opening import help_sentence
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
 from mpiio_ext.common.page import document as page_of
-from mpiio_ext.common.units import seconds_text, size_text
+from mpiio_ext.common.units import count_text, seconds_text, size_text
 from mpiio_ext.errors import ArgumentError
 
 MOST_BYTES = 1_000_000
@@ -41,9 +41,7 @@ def _seconds(value: float | None) -> str:
 
 def _figure(one: Document, *, interactive: bool) -> Figure:
     chart = Chart(kind=one["kind"], name=one["name"], title=one["title"], data=one["data"])
-    caption = one["data"].get("caption", "")
-    drawn = draw(chart, interactive=interactive)
-    return Figure(title=chart.title, drawing=drawn, narrow=narrow(chart), caption=caption)
+    return figure(chart, one["data"].get("caption", ""), interactive=interactive)
 
 
 def _files(document: Document, most: int) -> Section:
@@ -55,13 +53,14 @@ def _files(document: Document, most: int) -> Section:
         calls += [f"{row['independent_calls']:,} independent"] if row["independent_calls"] else []
         rows.append((row["file"], row["who"], _amount(row["read_bytes"]), _amount(row["written_bytes"]),
                      "; ".join(patterns) or "–", ", ".join(calls) or "POSIX", _count(row["opens"]),
-                     _seconds(row["time_s"])))  # fmt: skip
+                     _seconds(row["time_s"]), _seconds(row.get("opening_s"))))  # fmt: skip
     left = document["files_in_all"] - len(rows)
-    note = f"{left:,} more files, with less time, are not shown." if left > 0 else ""
+    least = "At least " if document.get("crowded") else ""
+    note = f"{least}{count_text(left, 'more file')}, with less time: not shown." if left > 0 else ""
     columns = ("file", "accessed by", "read", "written", "pattern and sizes of requests", "calls", "opens",
-               "time of a rank")  # fmt: skip
+               "time of a rank", "of it opening, metadata")  # fmt: skip
     grid = Grid(columns=columns, rows=rows, note=note,
-                numbers=(False, False, True, True, False, False, True, True))  # fmt: skip
+                numbers=(False, False, True, True, False, False, True, True, True))  # fmt: skip
     return Section(anchor="files", title="File by file", grids=[grid] if rows else [],
                    sentences=[] if rows else ["No file of the program was recorded."])  # fmt: skip
 
@@ -75,7 +74,9 @@ def _library(document: Document, most: int) -> Section:
             for row in document["library"][:most]]  # fmt: skip
     columns = ("file", "method", "aggregators", "rounds", "requests", "bytes", "mean request", "between nodes",
                "exchange", "storage", "waiting", "by itself", "slowest rank", "why")  # fmt: skip
-    grid = Grid(columns=columns, rows=rows, numbers=[False, False, *[True] * 11, False])
+    known = [place for place in range(len(columns)) if any(row[place] != "–" for row in rows)]
+    grid = Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],
+                numbers=[1 < place < len(columns) - 1 for place in known])  # fmt: skip
     told = "Times are those of a rank, on average. What each number means: docs/reference/statistics.md."
     return Section(anchor="library", title="What the library did", grids=[grid] if rows else [],
                    sentences=[told if rows else "Nothing is known: the library has reported on no file."])  # fmt: skip
@@ -124,6 +125,7 @@ def _page(
     charts = [one for one in document["charts"] if maps or one["name"] != "heat"]
     figures = [_figure(one, interactive=interactive) for one in charts]
     picture = figures[0] if charts and charts[0]["kind"] == "ranks" else None
+    none = "No picture: the recordings have no times of accesses."
     notices = [Finding(title=text, weight="warning") for text in document["notices"]]
     if document["lacks"]:
         notices.append(Finding(title="The recordings are not whole.", evidence=document["lacks"], weight="warning"))
@@ -131,8 +133,8 @@ def _page(
     program = document["program"].split(" ")[0].rsplit("/", 1)[-1]
     return page_of(
         f"I/O of {program}" if program else "I/O of a run",
-        _sections(document, figures[1:] if picture else figures, most), lead=lead, picture=picture, notices=notices,
-        interactive=interactive, data=document if data else None,
+        _sections(document, figures[1:] if picture else figures, most), lead=lead, picture=picture or none,
+        notices=notices, interactive=interactive, data=document if data else None,
     )  # fmt: skip
 
 

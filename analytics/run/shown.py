@@ -10,7 +10,9 @@ from typing import Any
 from mpiio_ext.analytics.run.gather import of_folder, of_log
 from mpiio_ext.analytics.run.opening import help_sentence
 from mpiio_ext.analytics.run.page import document_of
+from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.shown import Shown
+from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import ArgumentError
 
 _HEAD = b"<!doctype html>"
@@ -26,8 +28,7 @@ class Part(Shown):
 
     def lines(self) -> list[str]:
         """Return what is said of it."""
-        count = len(self._rows)
-        return [self.title, *(self._lines or [f"{count} row{'' if count == 1 else 's'}: .table()"])]
+        return [self.title, *(self._lines or [f"{count_text(len(self._rows), 'row')}: .table()"])]
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return its rows."""
@@ -71,7 +72,8 @@ class RunReport(Shown):
     sentence, advice : the first sentences of the page.
     findings, files, library, storage, hints : tables.
     figures : mapping of str to Drawn
-        The time line of ranks (``time-line-ranks``), ``bandwidth``, ``heat``, as far as they are known.
+        The time line of ranks (``time-line-ranks``), ``bandwidth``, ``bandwidth-files``, ``heat``, as far as they are
+        known.
     document : all of it as plain values.
     """
 
@@ -146,7 +148,7 @@ def document_at(path: Path) -> dict[str, Any]:
     if path.is_dir():
         return of_folder(path)
     if not path.is_file():
-        raise ArgumentError(f"{path}: there is no such page, folder or log")
+        raise ArgumentError(cannot_read(path, missing()))
     with path.open("rb") as stream:
         is_page = stream.read(len(_HEAD)).lower() == _HEAD
     return document_of(path) if is_page else of_log(path)

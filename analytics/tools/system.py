@@ -216,8 +216,10 @@ class System:
         return self._kept[file]
 
     def _corrected(self, records: Records, file: Found) -> Records:
-        """Return records with the times of the site's clock made true, and with what the site knows about stamps."""
-        said = (("stamps", file.stamps), ("file_system", file.file_system), ("metrics", dict(file.metrics)))
+        """Return records with the times of the site's clock made true, and with what the site says of them."""
+        facts = self.site.file_systems.get(file.file_system or "") if self.site is not None else None
+        said = (("stamps", file.stamps), ("file_system", file.file_system), ("metrics", dict(file.metrics)),
+                ("facts", facts))  # fmt: skip
         known = {name: value for name, value in said if value}
         if known:
             records = dataclasses.replace(records, header={**records.header, **known})

@@ -20,6 +20,7 @@ Source: TOKIO, Section "Storage system traffic".
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -27,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mpiio_ext.analytics.site import FileSystem
 from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.sources.mmperfmon import UNITS
 from mpiio_ext.analytics.tools.metrics import of_series, unknown
@@ -144,8 +146,9 @@ def _called(rows: pa.Table, kind: str) -> pa.ChunkedArray:
 
 
 def _mmperfmon(records: Records, period: Period, systems: Collection[str] | None) -> Found:  # noqa: ARG001
-    """GPFS' performance monitor: amounts of an interval, in units as printed."""
-    table = records.tables["samples"]
+    """GPFS' performance monitor: amounts of an interval, in units as printed; of data, where the site says which is."""
+    table, facts = records.tables["samples"], records.header.get("facts")
+    facts = facts if isinstance(facts, FileSystem) else FileSystem()
     step = records.header.get("step_s") or step_of(numbers(table, "time"))
     if not step:
         return
@@ -170,11 +173,21 @@ def _mmperfmon(records: Records, period: Period, systems: Collection[str] | None
         found = Rows(numbers(rows, "time") - ahead, names, values, step, "B" if key[0] != "cpu" else "%",
                       level=key[0] == "cpu")  # fmt: skip
         if key[0] != "cpu":
-            yield key, found
+            yield key, _only(found, [facts.holds_data(disk or "") for disk in part])
         else:
             load[key[1]] = found
     if len(load) == 2:
-        yield ("cpu", "oss"), _sum_of(load["user"], load["system"])
+        both = _sum_of(load["user"], load["system"])
+        metadata = [facts.serves_metadata(str(server)) for server in both.names]
+        yield ("cpu", "oss"), _only(both, [not each for each in metadata])
+        yield ("cpu", "mds"), _only(both, metadata)
+
+
+def _only(rows: Rows, chosen: Sequence[bool]) -> Rows:
+    """Return the rows that are chosen."""
+    return dataclasses.replace(rows, times=rows.times[np.array(chosen, bool)],
+                               names=list(itertools.compress(rows.names, chosen)),
+                               values=rows.values[np.array(chosen, bool)])  # fmt: skip
 
 
 def _sum_of(one: Rows, other: Rows) -> Rows:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option, output_option
-from mpiio_ext.common.options import Counts, Duration
+from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
+from mpiio_ext.common.options import Counts, Duration, ParamType
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import ArgumentError
 
@@ -20,16 +20,12 @@ if TYPE_CHECKING:
     from mpiio_ext.delegates.arbitration.jobs import Job
     from mpiio_ext.delegates.arbitration.store import Store
 
-    _ParamType = click.ParamType[Any]
-else:
-    _ParamType = click.ParamType  # not generic before click 8.2
-
 _PATH = click.Path(path_type=Path)
 #: Curves in a figure.
 _MOST_DRAWN = 27
 
 
-class _Paths(_ParamType):
+class _Paths(ParamType):
     """Paths separated by commas."""
 
     name = "FILE[,FILE...]"
@@ -44,7 +40,7 @@ class _Paths(_ParamType):
         return paths
 
 
-class _SystemNodes(_ParamType):
+class _SystemNodes(ParamType):
     """Compute nodes of the system: a number, or "set"."""
 
     name = "N|set"
@@ -54,8 +50,8 @@ class _SystemNodes(_ParamType):
         return "set" if value == "set" else int(click.IntRange(1).convert(value, param, ctx))
 
 
-def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lines: Sequence[str], title: str,
-            figures: Sequence[tuple[str, str, Chart]]) -> None:
+def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lines: Sequence[str], title: str = "",
+            lead: str = "", figures: Sequence[tuple[str, str, Chart]] = ()) -> None:
     """Print the result, and write what -o asks for: results.json, figures as SVG, index.html."""
     from mpiio_ext.common import page, plots
     from mpiio_ext.common.files import write_whole
@@ -68,9 +64,9 @@ def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lin
         write_whole(output / "results.json", json.dumps(document, indent=1) + "\n")
         for name, _, chart in figures:
             plots.save(chart, output / f"{name}.svg")
-        shown = [page.Figure(caption=caption, drawing=plots.svg(chart)) for _, caption, chart in figures]
+        picture, *shown = [page.drawn(chart, caption=caption) for _, caption, chart in figures]
         section = page.Section(anchor="results", title="Results", sentences=lines, figures=shown)
-        write_whole(output / "index.html", page.document(title, [section]))
+        write_whole(output / "index.html", page.document(title, [section], lead=[lead], picture=picture))
         number = "1 figure" if len(figures) == 1 else f"{len(figures)} figures"
         click.echo(f"{output / 'index.html'}: {number}; results.json beside it", err=as_json)
     if as_json:
@@ -85,7 +81,8 @@ def arbitrate() -> None:
     """Decide how many I/O nodes each job gets, and simulate such decisions (docs/arbitration.md)."""
 
 
-_curves = click.option("--curves", "curves", type=_Paths(), required=True,
+_OLD_CURVES = renamed("--curves", "--forge")
+_curves = click.option("--forge", "curves", type=_Paths(), required=True,
                        help="Measured patterns in FORGE's format, files separated by commas.")
 _output = output_option(type=_PATH, metavar="DIR", help="Write results.json, figures and index.html.")
 _json = json_option("Print the results as JSON.")
@@ -93,6 +90,7 @@ _json = json_option("Print the results as JSON.")
 
 @arbitrate.command()
 @_curves
+@_OLD_CURVES
 @click.option("--sets", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
 @click.option("--apps", type=click.IntRange(1, 4096), default=16, show_default=True, help="Patterns in a set.")
 @click.option("--io-nodes", "pools", type=Counts(), default="0..128", show_default=True,
@@ -116,11 +114,13 @@ def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, .
         ("figure2", f"Median aggregate bandwidth of {sets:,} sets of {apps} patterns.", draw.draw_medians(found)),
         ("figure3", "Aggregate bandwidth of MCKP over STATIC: smallest, median and largest.", draw.draw_gain(found)),
     ]
-    _finish(output, as_json, found.document(), found.lines(), "Arbitration: simulated sets of jobs", figures)
+    lead = f"{draw.gain_words(found)}: {sets:,} sets of {apps} patterns, {len(found.pools)} sizes of the pool."
+    _finish(output, as_json, found.document(), found.lines(), "Arbitration: simulated sets of jobs", lead, figures)
 
 
 @arbitrate.command()
 @_curves
+@_OLD_CURVES
 @click.option("--policy", "policies", type=PolicyType(), multiple=True,
               default=("one", "static", "size", "mckp"), show_default=True)
 @click.option("--io-nodes", type=click.IntRange(1, 65536), default=12, show_default=True)
@@ -142,7 +142,8 @@ def queue(curves: tuple[Path, ...], policies: tuple[str, ...], io_nodes: int, co
     results = [run_queue(items, machine, policy(name)) for name in dict.fromkeys(policies)]
     figures = [] if output is None else [
         ("queue", "Bandwidth of the running jobs over time, and mean bandwidth of each job.", draw.draw_queue(results))]
-    _finish(output, as_json, queue_document(results), queue_lines(results), "Arbitration: a queue of jobs", figures)
+    _finish(output, as_json, queue_document(results), queue_lines(results), "Arbitration: a queue of jobs",
+            f"{draw.queue_words(results)}.", figures)
 
 
 #: Settings of MCKP on the command line of `solve`: attribute -> value without the option.
@@ -189,7 +190,7 @@ def solve(table: Path, store: Path | None, io_nodes: int, compute_nodes: int | N
     machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=direct, most=most, divisible=divisible,
                       counts=counts)
     found = policy(name, **settings).allocate(_weighted(read_jobs(table, store), weights), machine)
-    _finish(None, as_json, found.document(), found.lines(), "", [])
+    _finish(None, as_json, found.document(), found.lines())
 
 
 def _weighted(jobs: Sequence[Job], weights: Sequence[str]) -> list[Job]:
@@ -211,10 +212,11 @@ def _weighted(jobs: Sequence[Job], weights: Sequence[str]) -> list[Job]:
 @arbitrate.command()
 @click.option("--forge", type=_Paths(), help="FORGE's tables: a curve of each pattern.")
 @click.option("--bench", type=_Paths(), help="results.json or results.parquet of the bench.")
-@click.option("--darshan", type=_Paths(), help="Darshan logs: a curve of each program, estimated from --base.")
+@renamed("--darshan", "--darshan-log")
+@click.option("--darshan-log", type=_Paths(), help="Darshan logs: a curve of each program, estimated from --base.")
 @click.option("--setup", type=_PATH, metavar="FILE",
               help="Set-up of `mpiio-ext analyze`: its store's logs and statistics, likewise.")
-@click.option("--base", type=_Paths(), help="Measured patterns in FORGE's format, for --darshan and --setup.")
+@click.option("--base", type=_Paths(), help="Measured patterns in FORGE's format, for --darshan-log and --setup.")
 @click.option("--as", "program", metavar="PROGRAM", help="Name of the one curve: that of the program, for the arbiter.")
 @click.option("--store", type=_PATH, metavar="FILE",
               help="Keep the curves there, each as a new version. Without measurements: show what is there.")
@@ -229,11 +231,12 @@ def curves(store: Path | None, versions: bool, undo: str | None, match: str, pro
     from mpiio_ext.delegates.arbitration import draw, gather
     from mpiio_ext.delegates.arbitration.store import Store, plain
 
-    given = [f"--{name}" for name in ("forge", "bench", "darshan", "setup") if sources[name] is not None]
+    given = [f"--{name.replace('_', '-')}" for name in ("forge", "bench", "darshan_log", "setup")
+             if sources[name] is not None]  # fmt: skip
     if (versions or undo is not None) and (store is None or given):
         raise click.UsageError("--versions and --undo are for --store FILE, without measurements")
     if len(given) > 1 or (not given and store is None):
-        raise click.UsageError("name measurements by one of --forge, --bench, --darshan and --setup, or a --store")
+        raise click.UsageError("name measurements by one of --forge, --bench, --darshan-log and --setup, or a --store")
     kept = None if store is None else Store(store)
     if kept is not None and undo is not None:
         click.echo(f"{undo}: version {kept.undo(undo)} holds again", err=as_json)
@@ -252,8 +255,11 @@ def curves(store: Path | None, versions: bool, undo: str | None, match: str, pro
                                                if len(found) > _MOST_DRAWN else "."),
          draw.draw_curves(dict(list(found.items())[:_MOST_DRAWN])))]
     for note in notes:
-        click.echo(f"mpiio-ext: {note}", err=True)
-    _finish(output, as_json, document, lines, "Arbitration: curves", figures)
+        tell(note)
+    kinds = list(dict.fromkeys(curve.source for curve in found.values()))
+    told = ", ".join([*kinds[:3], *(["…"] if kinds[3:] else [])]) or "none"
+    lead = f"{len(found):,} curve{'' if len(found) == 1 else 's'} of bandwidth by I/O nodes: {told}."
+    _finish(output, as_json, document, lines, "Arbitration: curves", lead, figures)
 
 
 def _found(given: Sequence[str], kept: Store | None, sources: Mapping[str, Any]) -> tuple[dict[str, Curve], list[str]]:
@@ -272,7 +278,7 @@ def _found(given: Sequence[str], kept: Store | None, sources: Mapping[str, Any])
     from mpiio_ext.analytics import learnt
 
     patterns, notes = (learnt.patterns_of_store(sources["setup"]) if sources["setup"] is not None
-                       else learnt.patterns_of_logs(sources["darshan"]))
+                       else learnt.patterns_of_logs(sources["darshan_log"]))
     if not patterns:
         raise CurveError("no log says what a program has read or written" + "".join(f"; {note}" for note in notes))
     return gather.learnt(patterns, sources["base"]), notes

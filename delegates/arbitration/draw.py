@@ -5,6 +5,7 @@ Every policy has a colour and a mark of its own, so that none is told by colour 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -24,6 +25,7 @@ from mpiio_ext.common.plots import (
     corners,
     look,
 )
+from mpiio_ext.common.results import ENOUGH
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.queue import QueueResult
 from mpiio_ext.delegates.arbitration.rules import policy_classes
@@ -38,13 +40,66 @@ def _look(policy: str) -> Look:
     return Look(found.colour, found.line, found.marker)
 
 
+def medians_words(simulation: Simulation) -> str:
+    """Return what `draw_medians` shows: which policy, but for ORACLE, has the largest median most often."""
+    names = [name for name in simulation.bandwidth if name != "oracle"]
+    medians = np.array([np.median(simulation.bandwidth[name], axis=0) for name in names])
+    near = medians >= medians.max(axis=0) * (1 - 1e-9)  # sums in different orders
+    alone = (near & (near.sum(axis=0) == 1)).sum(axis=1)
+    best, pools = int(alone.argmax()), len(simulation.pools)
+    if not alone[best]:
+        return f"No policy alone has the largest median bandwidth with any of {pools} sizes of the pool"
+    return (f"{policy_classes()[names[best]].name} alone has the largest median bandwidth with {alone[best]} of "
+            f"{pools} sizes of the pool")  # fmt: skip
+
+
+def gain_words(simulation: Simulation) -> str:
+    """Return what `draw_gain` shows: the range of the medians, and the largest gain of all."""
+    ratio = simulation.ratio("mckp", "static")
+    medians = np.median(ratio, axis=0)
+    return (f"MCKP has {medians.min():.2f} to {medians.max():.2f} times the bandwidth of STATIC in the median of the "
+            f"sets, {ratio.max():.1f} times at most")  # fmt: skip
+
+
+def queue_words(results: Sequence[QueueResult]) -> str:
+    """Return under which policies the queue is empty first and last."""
+    ordered = sorted(results, key=lambda result: result.makespan_s)
+    first, last = ordered[0], ordered[-1]
+    if first.makespan_s >= last.makespan_s * (1 - 1e-9):
+        return f"The queue is empty after {first.makespan_s:,.0f} s under every policy"
+    return (f"The queue is empty after {first.makespan_s:,.0f} s under {first.policy}, the first, and after "
+            f"{last.makespan_s:,.0f} s under {last.policy}, the last")  # fmt: skip
+
+
+def _best(curve: Curve) -> int | None:
+    """Return the number of I/O nodes that is best beyond the deviations of its repetitions; None where none is."""
+    ends = {count: (point.mean - point.deviation, point.mean + point.deviation)
+            for count, point in curve.points.items() if point.deviation is not None and point.repetitions >= ENOUGH}
+    if len(ends) < max(2, len(curve.points)):
+        return None
+    best = max(ends, key=lambda count: ends[count][0])
+    return best if all(high < ends[best][0] for count, (_, high) in ends.items() if count != best) else None
+
+
+def curves_words(curves: Mapping[str, Curve]) -> str:
+    """Return what `draw_curves` shows: with how many I/O nodes most curves are best beyond their deviations."""
+    found = Counter(best for curve in curves.values() if (best := _best(curve)) is not None)
+    number = f"{len(curves):,} curve{'' if len(curves) == 1 else 's'}"
+    if not found:
+        return f"No number of I/O nodes is best beyond the deviation of {ENOUGH} repetitions, in any of {number}"
+    ((count, times),) = found.most_common(1)
+    nodes = f"{count} I/O node{'' if count == 1 else 's'}"
+    return f"{times:,} of {number} {'is' if times == 1 else 'are'} best with {nodes}, beyond the deviations"
+
+
 def draw_medians(simulation: Simulation) -> Chart:
     """Return Figure 2: the median aggregate bandwidth of each policy by size of the pool."""
     marks = [Line(x=simulation.pools.tolist(), y=(np.median(values, axis=0) / 1000).tolist(), look=_look(name), size=4,
                   name=policy_classes()[name].name) for name, values in simulation.bandwidth.items()]  # fmt: skip
     panel = Panel(marks=marks, x=Axis(label="I/O nodes in the pool"),
-                  y=Axis(label="median aggregate bandwidth (GB/s)", low=0, grid=True))
-    return Chart(name="medians", panels=[[panel]], width=7, height=3.6, legend="above", columns=7)
+                  y=Axis(label="median aggregate bandwidth [GB/s]", low=0, grid=True))
+    return Chart(name="medians", title=medians_words(simulation), panels=[[panel]], width=7, height=3.6,
+                 legend="above", columns=7)  # fmt: skip
 
 
 def draw_gain(simulation: Simulation) -> Chart:
@@ -56,9 +111,9 @@ def draw_gain(simulation: Simulation) -> Chart:
         Line(x=pools, y=middle, look=_look("mckp"), size=4, name="median"),
         Rule(at=1, across=True, look=Look("ink", "--"), width=0.8)]  # fmt: skip
     panel = Panel(marks=marks, legend=True, x=Axis(label="I/O nodes in the pool"),
-                  y=Axis(label="MCKP over STATIC", scale="log", grid=True,
+                  y=Axis(label="bandwidth of MCKP over STATIC [×]", scale="log", grid=True,
                          ticks=[(n, str(n)) for n in (1, 2, 5, 10, 20)]))  # fmt: skip
-    return Chart(name="gain", panels=[[panel]], width=7, height=3.6)
+    return Chart(name="gain", title=gain_words(simulation), panels=[[panel]], width=7, height=3.6)
 
 
 def draw_queue(results: Sequence[QueueResult]) -> Chart:
@@ -77,8 +132,8 @@ def draw_queue(results: Sequence[QueueResult]) -> Chart:
         lines += [Line(x=times, y=values, look=Look(own.colour, own.dash), width=1.4, name=result.policy),
                   Line(x=times[-1:], y=values[-1:], look=Look(own.colour, "", "|"), size=9)]  # the queue is empty
     over_time = Panel(
-        marks=lines, x=Axis(label="time (s), logarithmic; | the end of the queue", scale="log", low=first),
-        y=Axis(label="running jobs (GB/s)", scale="log", grid=True))  # fmt: skip
+        marks=lines, x=Axis(label="time [s], logarithmic; | the end of the queue", scale="log", low=first),
+        y=Axis(label="running jobs [GB/s]", scale="log", grid=True))  # fmt: skip
     names = list(dict.fromkeys(job.name for result in results
                                for job in sorted(result.jobs, key=lambda job: (job.start_s, job.name))))
     width = 0.8 / max(len(results), 1)
@@ -89,9 +144,9 @@ def draw_queue(results: Sequence[QueueResult]) -> Chart:
                          values=[means[name] for name in names], look=Look(_look(result.policy).colour),
                          name=result.policy))  # fmt: skip
     by_job = Panel(marks=bars, x=Axis(ticks=list(enumerate(names)), turn=30),
-                   y=Axis(label="mean of the job (GB/s)", scale="log", grid=True))
-    return Chart(name="queue", panels=[[over_time], [by_job]], width=7, height=5.6, legend="above",
-                 columns=len(results))  # fmt: skip
+                   y=Axis(label="mean of the job [GB/s]", scale="log", grid=True))
+    return Chart(name="queue", title=queue_words(results), panels=[[over_time], [by_job]], width=7, height=5.6,
+                 legend="above", columns=len(results))  # fmt: skip
 
 
 def draw_curves(curves: Mapping[str, Curve]) -> Chart:
@@ -102,7 +157,7 @@ def draw_curves(curves: Mapping[str, Curve]) -> Chart:
     names = list(curves)
     groups = [names[at : at + SERIES] for at in range(0, len(names), SERIES)] or [[]]
     panels = [[_curves({name: curves[name] for name in group})] for group in groups]
-    return Chart(name="curves", panels=panels, width=7, height=4.2 * len(groups))
+    return Chart(name="curves", title=curves_words(curves), panels=panels, width=8.2, height=4.2 * len(groups))
 
 
 def _curves(curves: Mapping[str, Curve]) -> Panel:
@@ -117,4 +172,4 @@ def _curves(curves: Mapping[str, Curve]) -> Panel:
     step = -(-len(counts) // _MOST_TICKS) or 1
     return Panel(marks=marks, legend=True,
                  x=Axis(label="I/O nodes", ticks=[(count, str(count)) for count in counts[::step]]),
-                 y=Axis(label="bandwidth (MB/s)", low=0, grid=True))  # fmt: skip
+                 y=Axis(label="bandwidth [MB/s]", low=0, grid=True))  # fmt: skip

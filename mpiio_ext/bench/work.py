@@ -133,6 +133,12 @@ def _check_names(cases: tuple[Case, ...]) -> None:
         known.add(place)
 
 
+def _notes(case: Case) -> tuple[str, str]:
+    """Return the program's note, and why it is run; both name it, or are empty."""
+    about = case.request.about if case.request is not None else ""
+    return _note(case.program), f"{case.title}: {about}" if about else ""
+
+
 def _note(program: Program) -> str:
     """Return the program's note; that of a kernel names it."""
     if program.kind == "pattern" or not program.note or program.title in program.note:
@@ -160,7 +166,7 @@ def plan(options: Options, ranks: int) -> Work:
     if not cases:
         raise SetupError("nothing to run: none of the methods can run here; POSIX has 'native' only")
     _check_names(cases)
-    notes = [_note(case.program) for case in cases]
+    notes = [note for case in cases for note in _notes(case)]
     return Work(cases=cases, methods=methods, absent=tuple(absent),
                 notes=tuple(dict.fromkeys(note for note in notes if note)))
 

@@ -10,7 +10,7 @@ import click
 
 from mpiio_ext.cli.tables import print_table, terminal_columns
 from mpiio_ext.cli.words import complete_name
-from mpiio_ext.common.commands import HELP, json_option
+from mpiio_ext.common.commands import HELP, json_option, renamed, tell
 
 if TYPE_CHECKING:
     from mpiio_ext.hints import HintValue
@@ -22,7 +22,9 @@ _WIDE_COLUMNS = 110
 @click.command(context_settings=HELP)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @click.option("--path", default="", metavar="FILE", help="Name by which the program opens the file.")
-@click.option("--set", "only_set", is_flag=True, help="Only what somebody has set: hints whose source is not default.")
+@renamed("--set", "--changed", is_flag=True)
+@click.option("--changed", "only_set", is_flag=True,
+              help="Only what somebody has set: hints whose source is not default.")
 @json_option()
 @click.option("--markdown", is_flag=True, help="Print the table of docs/hints.md: every hint and its default.")
 def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, markdown: bool) -> None:
@@ -66,7 +68,7 @@ def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, mark
         click.echo("no hint is set: all have their defaults")
     found = library.problems(path)
     for line in found:
-        click.echo(f"mpiio-ext: {line}", err=True)
+        tell(line)
     if found:
         raise SystemExit(1)
 

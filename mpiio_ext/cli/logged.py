@@ -41,6 +41,7 @@ import click
 from mpiio_ext.common.extras import MissingExtraError
 from mpiio_ext.common.files import check_target, write_whole
 from mpiio_ext.common.recordings import STATISTICS
+from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank, let_rank_0_speak
 
@@ -97,16 +98,17 @@ class DarshanLog:
         from mpiio_ext.pioneer.darshan.convert import convert
 
         written = convert(folder, self.target, dxt=self.dxt, missing=missing)
-        count = f"{written.processes} process{'es' if written.processes != 1 else ''}"
-        records = f"{written.records} record{'s' if written.records != 1 else ''}"
-        return [*(f"{self.target}: {line}" for line in written.lacks), f"wrote {self.target}: {count}, {records}"]
+        count = count_text(written.processes, "process", "processes")
+        return [*(f"{self.target}: {line}" for line in written.lacks),
+                f"wrote {self.target}: {count}, {count_text(written.records, 'record')}"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """A page about the run."""
+    """A page about the run; `command`: what was run, where that is known."""
 
     target: Path
+    command: tuple[str, ...] = ()
     name: ClassVar[str] = "page"
     example: ClassVar[str] = "report.html"
     needs: ClassVar[tuple[str, tuple[str, ...], str]] = (
@@ -117,7 +119,7 @@ class RunPage:
         """Make it."""
         from mpiio_ext.analytics.run.gather import of_folder
 
-        return self.write(of_folder(folder, missing=missing))
+        return self.write(of_folder(folder, missing=missing, command=shlex.join(self.command)))
 
     def write(self, document: Mapping[str, Any]) -> list[str]:
         """Write the page of a document; return lines to say."""
@@ -267,7 +269,7 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
         os.write(ours, f"{program.pid}\n".encode())
     status = program.wait()
     with contextlib.suppress(BrokenPipeError):
-        os.write(ours, b"ended\n")
+        os.write(ours, f"ended {status}\n".encode())
     os.close(ours)
     # A launcher ends the other ranks of one that has failed when that has left.
     until = time.monotonic() + (_OTHERS_S if status == 0 else 0.0)
@@ -313,11 +315,11 @@ def _write(pipe: int, recording: Recording) -> NoReturn:
 
 def _results(words: list[bytes], recording: Recording) -> None:
     """Make what was asked for, and remove the recordings unless they are needed."""
-    killed = words[-1:] != [b"ended"]
+    killed = words[-2:-1] != [b"ended"]
     if killed and words:
         while _lives(int(words[0])):
             time.sleep(_LOOK_S)
-    missing = "mpiio-ext was killed before the program had ended" if killed else ""
+    missing = "mpiio-ext was killed before the program had ended" if killed else _failed(int(words[-1]), recording)
     settled, kept = False, False
     for result in recording.results:
         try:
@@ -336,6 +338,17 @@ def _results(words: list[bytes], recording: Recording) -> None:
                 click.echo(f"mpiio-ext: {line}", err=True)
     if not kept:
         shutil.rmtree(recording.folder, ignore_errors=True)
+
+
+def _failed(status: int, recording: Recording) -> str:
+    """Return how a program ended that has failed; "" for one that has not."""
+    who = "rank 0" if recording.inside else "the program"
+    if status >= 0:
+        return f"{who} ended with status {status}" if status else ""
+    try:
+        return f"{who} was ended by signal {signal.Signals(-status).name}"
+    except ValueError:  # of real time
+        return f"{who} was ended by signal {-status}"
 
 
 def _lives(pid: int) -> bool:

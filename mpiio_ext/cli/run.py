@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import click
 
 from mpiio_ext.cli.words import complete_command, complete_hint
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, tell
 from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family, let_rank_0_speak, plan
 
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
@@ -74,6 +75,13 @@ def _check_file(name: str) -> str:
 
 def _check_statistics(name: str) -> str:
     """Return the absolute name of a file that statistics can be appended to."""
+    level, given, _ = name.partition("=")
+    if given and level in _LEVELS:
+        raise click.BadParameter(
+            f"{name!r} is neither a level (line, full, json) nor a likely file: give `--stats={level}`, and"
+            f" `--stats=FILE` beside it; for a file of that name write `--stats=./{name}`",
+            param_hint="--stats",
+        )
     from mpiio_ext.common.files import check_target
     from mpiio_ext.errors import FileSystemError
 
@@ -84,6 +92,15 @@ def _check_statistics(name: str) -> str:
     except FileSystemError as error:
         raise click.BadParameter(str(error), param_hint="--stats") from error
     return str(path)
+
+
+def _check_names(targets: Mapping[str, str | None]) -> None:
+    """Refuse an option that was taken for the name of a file, since the file's name was left out."""
+    for option, name in targets.items():
+        if name is not None and name.startswith("-"):
+            raise click.BadParameter(
+                f"{name!r} is an option, and no name of a file: write `{option} FILE {name}`; for a file of that name"
+                f" write `{option} ./{name}`", param_hint=option)  # fmt: skip
 
 
 def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: tuple[str, ...] = ()) -> dict[str, str]:
@@ -159,7 +176,7 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
     try:
         execute(launch)
     except OSError as error:
-        click.echo(f"mpiio-ext: cannot execute {command[0]}: {error.strerror}", err=True)
+        tell(f"cannot execute {command[0]}: {error.strerror}")
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
 
 
@@ -189,12 +206,15 @@ def run(
     \b
       mpirun -n 4 mpiio-ext run -H mpiox_partition=group_cyclic -- ./app
       mpiio-ext run -H '*.h5:cb_nodes=8' --stats -- mpirun -n 4 ./app
+
+    Exit status: that of PROGRAM; 2 what was given cannot be used, 126 PROGRAM cannot be executed, 127 there is none.
     """  # noqa: D301  (click wants the backspace character itself)
     import mpiio_ext
 
     try:
         if darshan_dxt and darshan is None:
             raise click.UsageError("--darshan-dxt is part of a Darshan log: give --darshan FILE, too")
+        _check_names({"--darshan": darshan, "--timeline": timeline, "--report": report})
         settings = settings_of(hint, hints_file, stats)
         select_library(command)
     except click.UsageError as error:
@@ -210,7 +230,13 @@ def run(
     report = report or os.environ.get("MPIOX_REPORT") or None
     if any(name is not None for name in (darshan, timeline, report)):
         library, settings = _recorded(command, library, settings, (darshan, timeline, report), darshan_dxt, dry_run)
-    start(command, library, settings, dry_run=dry_run)
+    try:
+        start(command, library, settings, dry_run=dry_run)
+    except SystemExit:  # nothing was executed: each rank that has made the folder takes it away
+        if not dry_run and "MPIOX_TRACE_DIR" in settings:
+            with contextlib.suppress(OSError):
+                Path(settings["MPIOX_TRACE_DIR"]).rmdir()
+        raise
 
 
 def _recorded(
@@ -222,7 +248,7 @@ def _recorded(
     from mpiio_ext.cli import logged  # not for each rank of a run without them
 
     kinds: list[Callable[[Path], logged.Result]] = [lambda path: logged.DarshanLog(path, dxt), logged.Timeline,
-                                                    logged.RunPage]  # fmt: skip
+                                                    lambda path: logged.RunPage(path, command)]  # fmt: skip
     results = [kind(Path(target).absolute()) for kind, target in zip(kinds, targets, strict=True) if target is not None]
     recording = logged.Recording.of(results)
     library, settings = f"{get_tracer()}:{library}", {**settings, **recording.settings()}

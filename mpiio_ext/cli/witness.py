@@ -146,7 +146,8 @@ def _line(*, init: bool, place: str, command: Sequence[str]) -> str:
     words = shlex.join(command)
     program = words if len(words) <= _WORDS and words.isprintable() else shlex.join(command[:1])
     if init:
-        said = "no MPI_File_open reached the library: serial HDF5 or netCDF, or plain reads and writes?"
+        said = ("no MPI_File_open reached the library: serial HDF5 or netCDF, PnetCDF with a driver of its own, or "
+                "plain reads and writes?")
     else:
         said = "no MPI call reached the library: a static program, another MPI library, or no MPI at all?"
     return f"mpiio-ext: no statistics{place}: {said} mpiio-ext doctor -- {program} tells"

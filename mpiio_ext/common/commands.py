@@ -32,6 +32,9 @@ FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 #: `context_settings` of every command.
 HELP = {"help_option_names": ["-h", "--help"]}
 
+#: Help texts of commands that need an extra to be imported, each behind a line "=== COMMAND".
+HELPS = Path(__file__).with_name("help.txt")
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -56,6 +59,51 @@ def json_file_option() -> Callable[[Command], Command]:
     """Return ``--output FILE``: where the JSON goes."""
     return output_option(type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
                          help="With --json: the file that it goes to.  [default: standard output]")
+
+
+def say_renamed(ctx: click.Context | None, old: str, new: str) -> None:
+    """Say what an old spelling is now, on standard error."""
+    if ctx is None or not ctx.resilient_parsing:
+        click.echo(f"{old} is now `{new}`; the old spelling goes with the next release", err=True)
+
+
+class Renamed(click.Option):
+    """An old spelling of an option: hidden; it does what the new one does, and says it.
+
+    Parameters
+    ----------
+    spellings : the old one as `click.option` takes it, with both forms of a flag; the new one; and what the new option
+        takes for a value of the old one, with {} in its place.
+    """
+
+    def __init__(self, spellings: Sequence[str], **named: Any) -> None:
+        old, new, form = spellings
+        name = f"old_{old.partition('/')[0].lstrip('-').replace('-', '_')}"
+        super().__init__([old, name], hidden=True, is_eager=True, expose_value=False, **named)
+        self.new, self._form = new, form
+
+    def handle_parse_result(self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+                            ) -> tuple[Any, list[str]]:  # fmt: skip
+        """Hand the value to the new option, which takes it as if it had been given so."""
+        if self.name not in opts:
+            return None, args
+        assert isinstance(opts, dict)
+        value = opts.pop(self.name)
+        target = next(one for one in ctx.command.params if self.new in one.opts)
+        old, new = (self.secondary_opts[0], f"--no-{self.new[2:]}") if value is False else (self.opts[0], self.new)
+        say_renamed(ctx, f"{ctx.command_path}: `{old}`", new)
+        given = [one if isinstance(one, bool) else self._form.format(one)
+                 for one in (value if isinstance(value, (list, tuple)) else [value])]  # fmt: skip
+        if isinstance(target, click.Option) and target.multiple:
+            opts[target.name] = [*opts.get(target.name, ()), *given]
+        else:
+            opts.setdefault(target.name, given[-1])
+        return None, args
+
+
+def renamed(old: str, new: str, form: str = "{}", **named: Any) -> Callable[[Command], Command]:
+    """Return the old spelling of an option, which works in this release: see `Renamed`."""
+    return click.option(old, new, form, cls=Renamed, **named)
 
 
 @contextlib.contextmanager
@@ -112,17 +160,48 @@ class JsonCommand(click.Command):
             raise click.UsageError(f"--json takes no file: write `{now}`", ctx)
 
 
+def tell(line: object) -> None:
+    """Print an error or a warning, in the one form that they have, on standard error."""
+    click.echo(f"mpiio-ext: {line}", err=True)
+
+
 @contextlib.contextmanager
-def _said() -> Iterator[None]:
+def said(*others: type[Exception], status: int = UNUSABLE) -> Iterator[None]:
+    """Let an error of the block be a line for each mistake, and the end of the process.
+
+    Parameters
+    ----------
+    others : errors beside those of the package
+    status : exit status of them
+    """
+    told: tuple[type[Exception], ...] = (MpiioExtError, *others)
     try:
         yield
-    except MpiioExtError as error:
-        for line in str(error).splitlines() or [type(error).__name__]:
-            click.echo(f"mpiio-ext: {line}", err=True)
-        raise SystemExit(error.exit_status) from error
     except KeyboardInterrupt as error:
-        click.echo("mpiio-ext: interrupted", err=True)
+        tell("interrupted")
         raise SystemExit(INTERRUPTED) from error
+    except told as error:
+        text = str(error)
+        if isinstance(error, OSError) and error.filename is not None and error.strerror:
+            text = f"{error.filename}: {error.strerror}"
+        for line in text.splitlines() or [type(error).__name__]:
+            tell(line)
+        raise SystemExit(getattr(error, "exit_status", status)) from error
+
+
+def kept_help(words: Sequence[str]) -> str | None:
+    """Return the help that a command line asks for, of a command that cannot be imported without its extra.
+
+    `mpiio_ext.cli.manual` keeps them in `HELPS`; None: no help is asked for, or there is no such command.
+    """
+    words = list(itertools.takewhile(lambda word: word != "--", words))
+    if not {"-h", "--help"} & set(words):
+        return None
+    names = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
+    texts = HELPS.read_text(encoding="utf-8").rstrip().split("\n=== ")
+    kept = {name: text for name, _, text in (text.partition("\n") for text in texts)}
+    asked = (" ".join(names[:end]) for end in range(len(names), 0, -1))
+    return next((kept[name] for name in asked if name in kept), None)
 
 
 class LazyGroup(click.Group):
@@ -166,16 +245,21 @@ class LazyGroup(click.Group):
         """Return the command that is called; an old spelling is told with its new one."""
         new = self._old.get(args[0]) if args else None
         if new is not None and not (args[0] in self._unless and self._unless[args[0]](args[1:])):
-            if not ctx.resilient_parsing:
-                path = ctx.command_path
-                click.echo(f"{path}: `{path} {args[0]}` is now `{path} {new}`; the old spelling goes with the next "
-                           "release", err=True)
+            path = ctx.command_path
+            say_renamed(ctx, f"{path}: `{path} {args[0]}`", f"{path} {new}")
             args = [*new.split(), *args[1:]]
-        return super().resolve_command(ctx, args)
+        try:
+            return super().resolve_command(ctx, args)
+        except ImportError:
+            text = kept_help([*ctx.command_path.split()[1:], *args])
+            if text is None:
+                raise
+            click.echo(text)
+            ctx.exit()
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the package is a line for each mistake, and the exit status."""
-        with _said():
+        with said():
             try:
                 return super().invoke(ctx)
             except ModuleNotFoundError:

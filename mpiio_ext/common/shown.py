@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Rows of a table that a notebook shows.
-_MOST_SHOWN = 60
+#: Rows of a table that a notebook shows, at most.
+MOST_SHOWN = 60
 
 
 def _cell(value: object) -> str:
@@ -26,6 +26,21 @@ def html_table(rows: Sequence[Mapping[str, object]]) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in (rows[0] if rows else ()))
     body = "".join("<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def html_of(lines: Sequence[str], rows: Sequence[Mapping[str, object]], count: int | None = None,
+            rest: str = ".table()") -> str:
+    """Return sentences, and the first rows as a table of HTML.
+
+    Parameters
+    ----------
+    lines, rows : what is said, and what is told row by row
+    count : of all rows, where not all are given
+    rest : what has all rows
+    """
+    more = (len(rows) if count is None else count) - min(len(rows), MOST_SHOWN)
+    said = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+    return f"{said}{html_table(rows[:MOST_SHOWN])}{f'<p>… {more:,} more rows: {rest}</p>' if more else ''}"
 
 
 class Shown:
@@ -53,7 +68,4 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """Return the sentences, and the first rows as a table."""
-        rows = list(self.rows())
-        more = f"<p>… {len(rows) - _MOST_SHOWN:,} more rows: .table()</p>" if len(rows) > _MOST_SHOWN else ""
-        said = "".join(f"<p>{html.escape(line)}</p>" for line in self.lines())
-        return f"{said}{html_table(rows[:_MOST_SHOWN])}{more}"
+        return html_of(self.lines(), list(self.rows()))

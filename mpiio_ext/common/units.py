@@ -187,6 +187,11 @@ def seconds_text(value: float) -> str:
     return f"{value * factor:.3g} {unit}" if value * factor < 999.5 else f"{value * factor:,.0f} {unit}"
 
 
+def count_text(count: float, one: str, many: str | None = None) -> str:
+    """Return how many there are of something: ``1 file``, ``2,000 files``; `many` where that is not `one` and an s."""
+    return f"{count:,.0f} {one if count == 1 else many or one + 's'}"
+
+
 def _of_unit(value: object, unit: str) -> int | float:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value

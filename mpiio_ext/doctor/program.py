@@ -282,7 +282,25 @@ def _bound(target: Target, binary: linker.Binary) -> list[Finding]:
         ]
     if target.is_python():
         return _python(target)
-    return [_program_mpi(target, bare, run), *_under(target, bare, run)]
+    return [_program_mpi(target, bare, run), *_under(target, bare, run), *_pnetcdf(bare, target.environment)]
+
+
+def _pnetcdf(bare: linker.Trace, environment: Mapping[str, str]) -> list[Finding]:
+    """Return a finding where PnetCDF moves data without MPI-IO: from 1.15 on it may, and then knows ``nc_driver``."""
+    paths = [Path(path) for name, path in bare.libraries.items() if name.startswith("libpnetcdf.so")]
+    if not paths or b"nc_driver\0" not in paths[0].read_bytes():
+        return []
+    key, facts = "program.pnetcdf", {"library": str(paths[0])}
+    if "nc_driver=mpiio" in environment.get("PNETCDF_HINTS", "").replace(" ", ""):
+        return [good(key, f"{paths[0]} moves data by MPI-IO (PNETCDF_HINTS)", **facts)]
+    return [
+        warn(
+            key,
+            f"{paths[0]} has a driver of its own: its data calls do not reach MPI-IO, nor this library",
+            "export PNETCDF_HINTS=nc_driver=mpiio, or set the hint nc_driver in the program",
+            **facts,
+        )
+    ]
 
 
 def _has_mpi_inside(path: Path) -> bool:

@@ -21,12 +21,13 @@ from typing import Any
 from mpiio_ext.common.page import Section, fill
 from mpiio_ext.common.results import OUTER_PHASES, OWN_PHASES, Measured, Spread
 from mpiio_ext.common.units import megabytes, seconds_text, size_text
-from mpiio_ext.report import arbitration, charts, verdict, words
+from mpiio_ext.report import arbitration, charts, verdict, words, worth
 from mpiio_ext.report.baseline import RULE, Comparison, Match, falls_below
 from mpiio_ext.report.charts import LogScale, Piece, Whisker
 from mpiio_ext.report.environment import describe, headline
 from mpiio_ext.report.load import PeerSet, ResultSet
 from mpiio_ext.report.reproduce import command
+from mpiio_ext.report.worth import CLASSES, SYMBOLS
 
 LIMIT_BYTES = 1_000_000
 #: What each level leaves out beside what the levels before it do.
@@ -38,8 +39,6 @@ _LEFT_OUT = (
 )
 _KEPT_METHODS = ("native", "auto")
 
-_SYMBOLS = {"faster": "▲", "level": "≈", "within noise": "≈", "slower": "▼", "not judged": "·", "": ""}
-_CLASSES = {"faster": "up", "level": "eq", "within noise": "eq", "slower": "dn", "not judged": "no", "": "no"}
 _MARKS = {
     "~": "system calls that read or write, counted by the kernel.",
     "*": "ran on a smaller file than the other methods, because the full one would have taken too long; bandwidths are "
@@ -157,8 +156,8 @@ def _cell(row: Measured) -> _Cell:
     judged = "" if row.key.strategy == "native" else verdict.judge(row.ratio)
     spread = row.ratio
     return _Cell(
-        symbol=_SYMBOLS[judged],
-        style=_CLASSES[judged],
+        symbol=SYMBOLS[judged],
+        style=CLASSES[judged],
         ratio=words.ratio(spread.median) if spread else words.DASH,
         spread=words.ratio_spread(spread) if spread and spread.count > 1 and row.key.strategy != "native" else "",
         marks=words.marks(row),
@@ -212,31 +211,6 @@ def _block(rows: Sequence[Measured], scale: LogScale, level: int) -> _Block:
 
 def _operation_title(phase: str, operation: str) -> str:
     return f"{phase}: {operation}" if phase else operation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _WorthView:
-    """The first sentence of a set, and its picture: title, style and gain of each kind of access, a dot for each row.
-
-    A dot has its place, its style, and the row in words.
-    """
-
-    name: str
-    sentence: str
-    kinds: list[tuple[str, str, str, list[tuple[float, str, str]]]]
-
-
-def _worth_view(item: ResultSet, scale: LogScale, *, several: bool) -> _WorthView:
-    found = verdict.kinds(item.rows)
-    lines = []
-    for kind in found:
-        dots = [(scale.at(row.ratio.median), _CLASSES[verdict.judge(row.ratio)],
-                 f"{words.case_title(row.last.label, row.key)}: {words.ratio(row.ratio.median)}×"
-                 + (f" ({words.ratio_spread(row.ratio)})" if row.ratio.count > 1 else ""))
-                for row in kind.rows if row.ratio is not None]  # fmt: skip
-        gain = f"{_SYMBOLS[kind.judgment]} {words.ratio(kind.gain)}×" if kind.gain is not None else words.DASH
-        lines.append((kind.title, _CLASSES[kind.judgment], gain, dots))
-    return _WorthView(name=item.name if several else "", sentence=verdict.worth(found), kinds=lines)
 
 
 # ---- sections --------------------------------------------------------------------------------------------------------
@@ -364,8 +338,8 @@ def _match_view(match: Match, scale: LogScale, limit: float | None) -> dict[str,
         "ratio": words.ratio(spread.median) if spread else words.DASH,
         "ratio_spread": words.ratio_spread(spread) if spread else "",
         "whisker": scale.whisker(spread) if spread else None,
-        "symbol": _SYMBOLS[match.judgment],
-        "style": _CLASSES[match.judgment],
+        "symbol": SYMBOLS[match.judgment],
+        "style": CLASSES[match.judgment],
         "judgment": match.judgment,
         "gain": f"{gains[0]} → {gains[1]}",
         "other_size": match.other_size,
@@ -388,7 +362,7 @@ def _comparison_view(comparison: Comparison, limit: float | None) -> dict[str, A
         view = _match_view(match, scale, limit)
         cases.setdefault(view["title"], []).append(view)
     return {
-        "counts": [(word, _SYMBOLS[word], comparison.count(word))
+        "counts": [(word, SYMBOLS[word], comparison.count(word))
                    for word in ("faster", "within noise", "slower", "not judged")],
         "cases": cases,
         "slower": _slower(comparison),
@@ -399,7 +373,7 @@ def _comparison_view(comparison: Comparison, limit: float | None) -> dict[str, A
         "rule": RULE,
         "limit": limit,
         "one": scale.at(1),
-        "ticks": _ticks(scale),
+        "ticks": worth.ticks(scale),
     }
 
 
@@ -433,10 +407,6 @@ def _peer_view(item: PeerSet, number: int) -> dict[str, Any]:
 # ---- the page --------------------------------------------------------------------------------------------------------
 
 
-def _ticks(scale: LogScale) -> list[tuple[float, str]]:
-    return [(scale.at(value), f"{value:g}") for value in scale.ticks()]
-
-
 def _notes(rows: Iterable[Measured]) -> list[tuple[str, str]]:
     used: set[str] = set()
     for row in rows:
@@ -466,14 +436,15 @@ def render(
     script = template.with_name("script.js").read_text(encoding="utf-8")
     content = {
         "title": title,
-        "worth": [_worth_view(item, scale, several=len(sets) > 1) for item in sets],
+        "openings": [*(worth.of_results(item, scale, several=len(sets) + len(peers) > 1) for item in sets),
+                     *(worth.of_peers(item, several=len(sets) + len(peers) > 1) for item in peers)],
         "tallies": [(item, verdict.sentences(item)) for item in verdict.tally(rows)],
         "ratio_text": words.ratio,
         "peers": [_peer_view(item, k) for k, item in enumerate(peers, 1)],
         "comparison": _comparison_view(comparison, limit) if comparison else None,
         "notes": _notes(rows),
         "one": scale.at(1),
-        "ticks": _ticks(scale),
+        "ticks": worth.ticks(scale),
         "added": [*arbitration.sections(item.path for item in sets), *added],
     }
     for level in range(len(_LEFT_OUT)):

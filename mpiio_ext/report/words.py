@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mpiio_ext.common.results import Key, Measured, Spread
-from mpiio_ext.common.units import megabytes, size_text
+from mpiio_ext.common.units import count_text, megabytes, size_text
 
 DASH = "–"
 _INTERFACES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf4": "netCDF-4", "posix": "POSIX"}
@@ -62,10 +62,6 @@ def marks(row: Measured) -> str:
             + ("†" if alone else ""))
 
 
-def _plural(count: int, one: str, many: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def _calls(row: Measured) -> str:
     passed = row.passed_on or 0
     if row.taken_over is None:
@@ -74,9 +70,9 @@ def _calls(row: Measured) -> str:
         return "passed every call on to the MPI library" if passed else "no data access reached it"
     done = []
     if row.collectives:
-        done.append(_plural(row.collectives, "collective call"))
+        done.append(count_text(row.collectives, "collective call"))
     if row.independents:
-        done.append(_plural(row.independents, "access by a single rank", "accesses by single ranks"))
+        done.append(count_text(row.independents, "access by a single rank", "accesses by single ranks"))
     rest = f", passed on {passed:,}" if passed else ""
     return f"carried out {' and '.join(done)}{rest}"
 
@@ -88,7 +84,7 @@ def _requests(row: Measured) -> str:
     what = "system call" if about else "request"
     mean = row.request_mean_bytes
     size = f" of {size_text(mean)} on average" if mean is not None else ""
-    return f"{about}{_plural(row.requests, what)}{size}"
+    return f"{about}{count_text(row.requests, what)}{size}"
 
 
 def _delegates(row: Measured) -> str:
@@ -98,8 +94,8 @@ def _delegates(row: Measured) -> str:
     if not row.delegated_accesses:
         none = row.last.delegation.startswith("none: ")
         return f"nothing went through delegates ({row.last.delegation[6:] if none else 'another way was chosen'})"
-    accesses = _plural(row.delegated_accesses, "access", "accesses")
-    parts = [f"{accesses} through {_plural(row.delegates or 0, 'delegate')}"]
+    accesses = count_text(row.delegated_accesses, "access", "accesses")
+    parts = [f"{accesses} through {count_text(row.delegates or 0, 'delegate')}"]
     if row.delegated_bytes is not None:
         past = f", {megabytes(row.bypass_bytes)} past them" if row.bypass_bytes else ""
         parts.append(f"{megabytes(row.delegated_bytes)} in their pages{past}")
@@ -109,7 +105,7 @@ def _delegates(row: Measured) -> str:
         parts.append(f"{hits:.1f} % of {looked:,} page accesses found the page cached")
     if row.prefetched_pages:
         used = row.prefetch_used_pages or 0
-        parts.append(f"{used:,} of {_plural(row.prefetched_pages, 'page')} read ahead were used")
+        parts.append(f"{used:,} of {count_text(row.prefetched_pages, 'page')} read ahead were used")
     return "; ".join(parts)
 
 
@@ -124,11 +120,11 @@ def done_by_extension(row: Measured) -> str:
         parts.append(row.last.reason)
     parts.append(_delegates(row))
     if row.rounds:
-        parts.append(f"{_plural(row.rounds, 'round')} of the busiest aggregator")
+        parts.append(f"{count_text(row.rounds, 'round')} of the busiest aggregator")
     parts.append(_requests(row))
     if row.messages:
         size = f" of {size_text(row.message_bytes / row.messages)} on average" if row.message_bytes else ""
-        parts.append(f"{_plural(row.messages, 'message')} between nodes{size}")
+        parts.append(f"{count_text(row.messages, 'message')} between nodes{size}")
     return "; ".join(part for part in parts if part)
 
 

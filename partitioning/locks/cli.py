@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_option, json_result
+from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_option, json_result, renamed
 from mpiio_ext.common.options import Bandwidth, Counts, Duration, Size
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.units import size_text
@@ -166,7 +166,8 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
 @click.option("--aggregators", type=_AGGREGATORS, required=True, help="Numbers of aggregators, as 60,64,128,...,16384.")
 @click.option("--region", type=_SIZE, required=True, help="Bytes of one collective.")
 @click.option("--start", type=_SIZE, default=0, help="First byte of the region.")
-@click.option("--stripe", type=_SIZE, default="1M", help="Bytes of a stripe.")
+@renamed("--stripe", "--stripe-size")
+@click.option("--stripe-size", "stripe", type=_SIZE, default="1M", help="Bytes of a stripe.")
 @click.option("--window", type=_SIZE, default="16M", help="Bytes of a collective buffer.")
 @click.option("--method", "names", multiple=True, default=["all"], help="Partition method, or all; may be repeated.")
 @click.option(
@@ -185,8 +186,9 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     help="Bytes of a client's cache for one server; 0: no such limit.",
 )  # fmt: skip
 @click.option("--dirty-per-client", "dirty_client_bytes", type=_SIZE, help="Bytes of it for all; both 0: no cache.")
+@renamed("--commit-s", "--commit", "{}s")
 @click.option(
-    "--commit", "--commit-s", "commit_s", type=_TIME,
+    "--commit", "commit_s", type=_TIME,
     help="A server's time to answer what it has written, as 10ms; 0.",
 )  # fmt: skip
 @click.option("--round-trip", "round_trip_s", type=_TIME, help="A small message and its answer, as 20us, 0.1ms.")

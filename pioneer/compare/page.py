@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mpiio_ext.common import plots
 from mpiio_ext.common.files import write_whole
-from mpiio_ext.common.page import Cell, Figure, Finding, Grid, Section, document
+from mpiio_ext.common.page import Cell, Finding, Grid, Section, document, drawn
 from mpiio_ext.common.plots import Axis, Chart, Line, Look, Panel, corners, cumulative
 from mpiio_ext.common.units import amount_text
 from mpiio_ext.pioneer.compare.comparison import Comparison, Metric, choices, operation_rows, to_json
@@ -31,7 +31,7 @@ _FOOT = ("The figures and metrics are those of He, Du and Narasimhamurthy, PIONE
 
 
 def _chart(
-    name: str, lines: Sequence[tuple[Sequence[float], Sequence[float | None]]], x_label: str, y_label: str,
+    name: str, title: str, lines: Sequence[tuple[Sequence[float], Sequence[float | None]]], x_label: str, y_label: str,
     most: float | None = None,
 ) -> Chart:
     """Return a line of each workload; both axes begin at 0."""
@@ -39,7 +39,7 @@ def _chart(
              for one, look, (x, y) in zip(_NAMES, _LOOKS, lines, strict=True)]  # fmt: skip
     panel = Panel(marks=marks[::-1], x=Axis(label=x_label, low=0, form=_label),
                   y=Axis(label=y_label, low=0, high=most, grid=True, form=_label))
-    return Chart(name=name, title=f"{y_label} against {x_label}", panels=[[panel]], height=2.9, legend="above",
+    return Chart(name=name, title=title, panels=[[panel]], height=2.9, legend="above",
                  margins=(70, 18, 24, 36), keys=[(one, look, 1.7) for one, look in zip(_NAMES, _LOOKS, strict=True)])
 
 
@@ -51,29 +51,50 @@ def _known(values: NDArray[np.float64]) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-def _figures(comparison: Comparison) -> list[tuple[str, str, Chart]]:
-    """Return (title, caption, chart) of each figure."""
+def _beside(figures: Sequence[float], unit: str) -> str:
+    """Return the same number of both workloads, and by how much the synthetic one's differs."""
+    first, second = (f"{value:,.4g} {unit}" for value in figures)
+    if first == second:
+        return f"{first} in both workloads"
+    difference = f" ({100 * (figures[1] / figures[0] - 1):+.2g} %)" if figures[0] else ""
+    return f"{first} in the original, {second} in the synthetic workload{difference}"
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else 0.0
+
+
+def _figures(comparison: Comparison) -> list[tuple[str, Chart]]:
+    """Return (caption, chart) of each figure."""
     figures = comparison.figures
     bins = figures.throughput[0].size
     edges = np.linspace(0, bins * figures.bin_ns / 1e9, bins + 1, dtype=np.float64).tolist()
+    peaks = [1e-6 * float(one.max(initial=0)) for one in figures.throughput]
+    shares = [100 * _mean(one) for one in figures.data_ratio]
+    counts = [float(one.sum()) for one in figures.data_operations]
     over_time = (
-        ("throughput", "Throughput (Figure 5 of the paper)", "MB/s", None, 1e-6, figures.throughput,
-         "10⁶ bytes read and written per second, by all processes; 1,000 MB/s are the paper's 1 MB/ms."),
-        ("data-ratio", "File-data operation ratio (Figure 6)", "share", 1.0, 1.0, figures.data_ratio,
-         "Reads and writes of file data among all operations that begin in a bin; bins without any are left out."),
-        ("data-operations", "File-data operations (Figure 6, right axis)", "operations per bin", None, 1.0,
-         figures.data_operations, "Reads and writes of file data that begin in a bin."),
+        ("throughput", f"Throughput at most: {_beside(peaks, 'MB/s')}", "throughput [MB/s]", None, 1e-6,
+         figures.throughput, "Figure 5 of the paper. 10⁶ bytes read and written per second, by all processes; 1,000 "
+         "MB/s are the paper's 1 MB/ms."),
+        ("data-ratio", f"Share of file-data operations, mean of the bins: {_beside(shares, '%')}",
+         "share of the operations", 1.0, 1.0, figures.data_ratio,
+         "Figure 6. Reads and writes of file data among all operations that begin in a bin; bins without any are left "
+         "out."),
+        ("data-operations", f"File-data operations: {_beside(counts, 'operations')}", "operations per bin", None, 1.0,
+         figures.data_operations, "Figure 6, right axis. Reads and writes of file data that begin in a bin."),
     )  # fmt: skip
-    found = [(title, caption, _chart(name, [corners(edges, _known(factor * one)) for one in values],
+    found = [(caption, _chart(name, title, [corners(edges, _known(factor * one)) for one in values],
                                      "time since the first operation [s]", label, most))
              for name, title, label, most, factor, values, caption in over_time]  # fmt: skip
     unit = f"{figures.unit_ns / 1e9:.4g} s"
-    caption = (f"Share of the time units of {unit}, 1/{UNITS} of the original's makespan, in which at most so many "
-               f"operations begin, of all processes. Largest distance: {figures.arrival_distance:.4f}. The metric "
-               f"“arrival” is of the root alone.")  # fmt: skip
+    caption = (f"Figure 7. Share of the time units of {unit}, 1/{UNITS} of the original's makespan, in which at most "
+               f"so many operations begin, of all processes. The metric “arrival” is of "
+               "the root alone.")  # fmt: skip
     arrivals = [cumulative(one.tolist()) for one in figures.arrivals]
-    last = _chart("arrival-rate", arrivals, f"operations in {unit}", "share of time units", 1.0)
-    return [*found, ("Arrival rate, cumulative (Figure 7)", caption, last)]
+    title = f"Arrival rates: the distributions are {figures.arrival_distance:.4f} apart at most"
+    last = _chart("arrival-rate", title, arrivals, f"operations in {unit}", "share of time units", 1.0)
+    return [*found, (caption, last)]
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------
@@ -103,14 +124,20 @@ def _verdict(metric: Metric) -> Cell:
 
 
 def _notices(comparison: Comparison) -> list[Finding]:
-    """Return whether the limits hold, and why some were not judged."""
-    judged = sum(metric.judged for metric in comparison.metrics)
+    """Return which limits do not hold, and why some were not judged."""
     note = [f"Metrics of time are not judged: {comparison.note}."] if comparison.note else []
     if comparison.passed:
-        return [Finding(title=f"✔ All limits hold ({judged} metrics).", evidence=note, weight="good")]
+        return [Finding(title=text, weight="good") for text in note]
     failed = [f"{metric.name} {metric.value:.4f} (limit {metric.limit:g})" for metric in comparison.failed]
-    return [Finding(title=f"✖ {len(failed)} of {judged} metrics are beyond their limits:", evidence=[*failed, *note],
-                    weight="warning")]  # fmt: skip
+    return [Finding(title="✖ Beyond their limits:", evidence=[*failed, *note], weight="warning")]
+
+
+def _lead(comparison: Comparison) -> str:
+    """Return whether the limits hold."""
+    judged, failed = sum(metric.judged for metric in comparison.metrics), len(comparison.failed)
+    if comparison.passed:
+        return f"✔ All limits hold ({judged} metrics): the synthetic workload is like the original."
+    return f"✖ {failed} of {judged} metrics are beyond their limits: the synthetic workload differs from the original."
 
 
 def render(comparison: Comparison) -> str:
@@ -118,15 +145,14 @@ def render(comparison: Comparison) -> str:
     metrics = sorted(comparison.metrics, key=lambda metric: metric.name not in _GROUPS)
     counts = [(row["layer"], row["operation"], f"{row['original']:,}", f"{row['synthetic']:,}",
                f"{row['difference']:.4f}") for row in operation_rows(comparison)]  # fmt: skip
+    picture, *figures = [drawn(chart, caption=caption) for caption, chart in _figures(comparison)]
     sections = [
-        Section(anchor="figures", title="Figures",
-                figures=[Figure(title=title, caption=caption, drawing=plots.svg(chart))
-                         for title, caption, chart in _figures(comparison)]),
         Section(anchor="metrics", title="Metrics",
                 sentences=["0 is no difference. KS: Kolmogorov–Smirnov distance of two distributions, 0 to 1."],
                 grids=[Grid(columns=("metric", "value", "limit", "", "what it is"), numbers=(False, True, True),
                             rows=[(metric.name, metric.text, f"{metric.limit:g}", _verdict(metric), metric.meaning)
                                   for metric in metrics])]),
+        Section(anchor="figures", title="Figures", figures=figures),
         Section(anchor="operations", title="Operations of the workload paths",
                 grids=[Grid(columns=("layer", "operation", *_NAMES, "relative difference"), rows=counts,
                             numbers=(False, False, True, True, True))]),
@@ -136,8 +162,9 @@ def render(comparison: Comparison) -> str:
                 facts=[(name.replace("_", " "), text) for name, text in choices(comparison).items()]),
     ]  # fmt: skip
     names = comparison.original.name, comparison.synthetic.name
-    return document("PIONEER: original and synthetic workload", sections, head=f"{names[0]} against {names[1]}",
-                    notices=_notices(comparison), foot=_FOOT)  # fmt: skip
+    return document("PIONEER: original and synthetic workload", sections, lead=[_lead(comparison)],
+                    picture=picture, head=f"{names[0]} against {names[1]}", notices=_notices(comparison),
+                    foot=_FOOT)  # fmt: skip
 
 
 def save_html(comparison: Comparison, path: Path) -> None:
@@ -168,8 +195,8 @@ def save_all(comparison: Comparison, folder: Path) -> list[Path]:
     page, document_of = folder / "comparison.html", folder / "comparison.json"
     save_html(comparison, page)
     save_json(comparison, document_of)
-    drawn = []
-    for _, _, chart in _figures(comparison):
-        drawn.append(folder / f"{chart.name}.svg")
-        plots.save(chart, drawn[-1])
-    return [page, document_of, *drawn]
+    files = []
+    for _, chart in _figures(comparison):
+        files.append(folder / f"{chart.name}.svg")
+        plots.save(chart, files[-1])
+    return [page, document_of, *files]

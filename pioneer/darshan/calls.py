@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mpiio_ext.pioneer.darshan.meanings import NEED_RECORD, Kind, meaning
+from mpiio_ext.pioneer.darshan.meanings import MAKE, NEED_RECORD, Kind, meaning
 from mpiio_ext.pioneer.darshan.names import clean, is_left_out, record_id
 from mpiio_ext.pioneer.darshan.records import Calls, Integers, Layout, Records
 
@@ -83,8 +83,11 @@ class Module:
             start + np.maximum(_numbers(rows.column("duration")), 0),
         )  # fmt: skip
         self._details(rows, calls, result)
+        copies = kind == Kind.COPY
+        calls.kind[copies], calls.counter[copies] = Kind.READ, layout.at("READS")
         calls.record = self._records(rows.column("file"), calls)
         self._set(rows, calls)
+        calls = self._with_copies(rows, calls, copies)
         counted = calls.take(calls.record >= 0)
         if layout.module != "MPI-IO":
             counted.offset = np.maximum(counted.offset, 0)
@@ -98,6 +101,22 @@ class Module:
         also = counted.kind == Kind.REOPEN  # each duplicate is an open, too
         np.add.at(self.records.counters[:, layout.at("OPENS")], counted.record[also], 1)
         return counted
+
+    def _with_copies(self, rows: pa.RecordBatch, calls: Calls, copies: npt.NDArray[np.bool_]) -> Calls:
+        """Return calls with a write of the other file behind each copy, which has half of its time."""
+        layout, found = self.records.layout, []
+        for row, more in _extras(rows.column("extra"), copies & (calls.size > 0)):
+            start, end, target = int(calls.start[row]), int(calls.end[row]), clean(more.get("file2", ""))
+            if target:
+                calls.end[row] = start + (end - start) // 2
+                place = -2 if is_left_out(target) else self._made(target)
+                found.append((row + 1, place, int(Kind.WRITE), layout.at("WRITES"), more.get("offset2", 0),
+                              int(calls.size[row]), int(calls.end[row]), end))  # fmt: skip
+        if not found:
+            return calls
+        after, *columns = np.array(found, np.int64).T
+        return Calls(*(np.insert(getattr(calls, name), after, new)
+                       for name, new in zip(Calls.__slots__, columns, strict=True)))  # fmt: skip
 
     def _in_view(self, calls: Calls) -> npt.NDArray[np.bool_]:
         """Return which calls are made when their file has had a view."""
@@ -127,8 +146,8 @@ class Module:
             marks = [-2 if is_left_out(name) else -1 for name in map(clean, new)]
             self._places = np.concatenate([self._places, np.array(marks, np.int64)])
         codes = _numbers(column.indices, 0)
-        looks = self.records.layout.at("STATS")
-        makes = ~np.isin(calls.kind, NEED_RECORD) | ((calls.counter == looks) & (looks >= 0))
+        make = [at for at in map(self.records.layout.at, MAKE) if at >= 0]
+        makes = ~np.isin(calls.kind, NEED_RECORD) | np.isin(calls.counter, make)
         for code in np.unique(codes[makes & (self._places[codes] == -1)]).tolist():
             self._places[code] = self._made(clean(self._names[code]))
         unknown = np.unique(codes[self._places[codes] == -1])

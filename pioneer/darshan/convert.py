@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.pioneer.darshan import recorded, recordings
 from mpiio_ext.pioneer.darshan.calls import Module
@@ -36,6 +37,8 @@ from mpiio_ext.pioneer.table import Loss
 
 #: Variables in which batch systems tell the number of the job.
 _JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "JOB_ID")
+#: Command lines that are told of a run of several programs.
+_MOST_COMMANDS = 4
 #: Accesses of recordings that a log has at most, since all are in memory at once.
 _MOST_ACCESSES = 1 << 24
 _HEATS = {"POSIX": "POSIX", "MPI-IO": "MPIIO", "STDIO": "STDIO"}
@@ -73,7 +76,7 @@ class _Rank:
 
 @dataclass(slots=True)
 class _Run:
-    """What is known of all ranks so far; moments in ns since 1970."""
+    """What is known of all ranks so far; moments in ns since 1970; `active`: traces and recordings with accesses."""
 
     start_ns: int
     end_ns: int = 0
@@ -82,6 +85,7 @@ class _Run:
     crowded: dict[int, int] = field(default_factory=dict)
     kept: int = 0
     unkept: int = 0
+    active: set[Path] = field(default_factory=set)
 
 
 def _batches(head: own.Head) -> Iterator[tuple[pa.RecordBatch, Loss]]:
@@ -136,6 +140,8 @@ def _read(head: own.Head, start_ns: int, run: _Run, layouts: Sequence[Layout], *
         rows = batch.filter(pa.array(inside))
         for name, module in one.modules.items():
             counted = module.add(rows, run.start_ns)
+            if len(counted.kind):
+                run.active.add(head.path)
             one.heats[name].add(counted)
             if name in one.segments and name != "STDIO":
                 one.segments[name].add(counted)
@@ -148,6 +154,8 @@ def _read_recording(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt
     """Take the counters of one recording."""
     one, recording = _rank_of(head, run, layouts, dxt=dxt), recordings.read(head.path)
     since = recording.since_ns - run.start_ns
+    if len(recording.records):
+        run.active.add(head.path)
     for name, module in one.modules.items():
         places = recorded.fill(recording, name, module.records, since)
         recorded.warm(recording, name, one.heats[name], run.start_ns)
@@ -185,7 +193,7 @@ def _looked_at_only(run: _Run) -> set[str]:
     looked: set[str] = set()
     for one in run.ranks.values():
         records = one.modules["POSIX"].records
-        used = [records.layout.at(name) for name in ("OPENS", "READS", "WRITES", "RENAME_TARGETS")]
+        used = [records.layout.at(name) for name in ("OPENS", "READS", "WRITES", "RENAME_TARGETS", "FSYNCS", "FDSYNCS")]
         for name, place in records.names.items():
             (opened if records.counters[place, used].any() else looked).add(name)
     return {name for name in looked - opened if not Path(name).is_file()}
@@ -215,6 +223,16 @@ def _modules(run: _Run, layouts: Sequence[Layout], everyone: int) -> tuple[dict[
         regions[trace] = b"".join(accesses)
     regions["HEATMAP"] = b"".join(heats)
     return regions, names, total
+
+
+def _command(heads: Sequence[own.Head], run: _Run) -> str:
+    """Return the command lines of the programs of the run: without MPI that of the process that began it."""
+    if heads[0].rank < 0:
+        return heads[0].command
+    used = dict.fromkeys(head.command for head in heads if head.path in run.active)
+    found = list(used or dict.fromkeys(head.command for head in heads))
+    more = [f"… {len(found) - _MOST_COMMANDS:,} more"] if len(found) > _MOST_COMMANDS else []
+    return "; ".join([*found[:_MOST_COMMANDS], *more])
 
 
 def heads_of(folder: Path) -> list[own.Head]:
@@ -255,16 +273,18 @@ def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "")
             _read(head, start_ns, run, layouts, dxt=dxt)
     processes = max(1, *(head.ranks for head in heads))
     if run.crowded:
-        run.lacks.append(f"{sum(run.crowded.values()):,} files had no room of their own, in {len(run.crowded)} of "
-                         f"{processes} ranks: they are together in the records of {recordings.OTHERS}")  # fmt: skip
+        run.lacks.append(f"{count_text(sum(run.crowded.values()), 'file')} had no room of their own, in "
+                         f"{len(run.crowded):,} of {count_text(processes, 'rank')}: they are together in the records "
+                         f"of {recordings.OTHERS}")  # fmt: skip
     if refused := recordings.refused(traces):
-        run.lacks.append(f"{refused} processes have no recording: those of their nodes had no more room")
+        who = count_text(refused, "process has", "processes have")
+        run.lacks.append(f"{who} no recording: those of the same node had no more room")
     if lost := processes - len(run.ranks):
-        run.lacks.append(f"{lost} of {processes} ranks have no trace")
+        run.lacks.append(f"{lost:,} of {count_text(processes, 'rank has', 'ranks have')} no trace")
     regions, names, total = _modules(run, layouts, processes if heads[0].rank >= 0 else 0)
     job = Job(
         start_ns=run.start_ns, end_ns=max(run.end_ns, run.start_ns), processes=processes,
-        identity=_identity(heads[0].pid), exe=heads[0].command, mounts=_mounts(),
+        identity=_identity(heads[0].pid), exe=_command(heads, run), mounts=_mounts(),
         metadata={"lib_ver": f"mpiio_ext {version('mpiio_ext')}"},
     )  # fmt: skip
     write(target, job, names, regions, [name for name, data in regions.items() if data] if run.lacks else [])

@@ -13,7 +13,11 @@ import re
 
 
 class Kind(enum.IntEnum):
-    """What a call is to its record. COUNT: nothing but its counter; REOPEN: a duplicate of what is open."""
+    """What a call is to its record.
+
+    COUNT: nothing but its counter; REOPEN: a duplicate of what is open; COPY: a read of its file, and then a write of
+    the other one, of which each has half of the time. Darshan's own runtime does not see copies.
+    """
 
     OPEN = 1
     REOPEN = 2
@@ -23,10 +27,13 @@ class Kind(enum.IntEnum):
     SYNC = 6
     CLOSE = 7
     COUNT = 8
+    COPY = 9
 
 
-#: Calls on descriptors and names that make no record of a file that has none; but a successful look (STATS) does.
+#: Calls on descriptors and names that make no record of a file that has none; but those of the counters `MAKE` do: a
+#: successful look, and syncs, whose time would be lost where the C library has opened the file.
 NEED_RECORD = (Kind.META, Kind.SYNC, Kind.CLOSE, Kind.COUNT, Kind.REOPEN)
+MAKE = ("STATS", "FSYNCS", "FDSYNCS")
 #: Module -> kind of call -> counter -> functions.
 _TABLE: dict[str, dict[Kind, dict[str, str]]] = {
     "POSIX": {
@@ -38,6 +45,7 @@ _TABLE: dict[str, dict[Kind, dict[str, str]]] = {
         Kind.SYNC: {"FSYNCS": "fsync", "FDSYNCS": "fdatasync"},
         Kind.CLOSE: {"": "close"},
         Kind.COUNT: {"MMAPS": "mmap"},
+        Kind.COPY: {"": "copy_file_range sendfile"},
     },
     "STDIO": {
         Kind.OPEN: {"OPENS": "fopen freopen"},

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Sequence
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.common.files import replacing
+from mpiio_ext.common.shown import MOST_SHOWN, html_of
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.pioneer.path.document import VERSION, PathInfo, parse_info, parse_path
 
@@ -68,6 +69,12 @@ class WorkloadPath:
         return (f"WorkloadPath: {self.table.num_rows:,} operations on {files:,} files, by the root and "
                 f"{self.group_count - 1} subgroups of {self.info.traced:,} ranks; .table has them")
 
+    def _repr_html_(self) -> str:
+        """Return the first operations as a table, without columns that they have no value for."""
+        known = [name for name in self.table.column_names if self.table[name].null_count < self.table.num_rows]
+        rows = [{name: row[name] for name in known} for row in self.table.slice(0, MOST_SHOWN).to_pylist()]
+        return html_of([repr(self)], rows, self.table.num_rows, ".table")
+
     @staticmethod
     def schema(groups: int) -> pa.Schema:
         """Return the columns of a path of so many groups, the root's included."""
@@ -89,11 +96,6 @@ class WorkloadPath:
         known = np.array([*column.dictionary.to_pylist(), None], object)
         found: NDArray[np.object_] = known[np.asarray(column.indices.fill_null(len(known) - 1))]
         return found
-
-    def made_by(self, groups: Sequence[int]) -> pa.Table:
-        """Return the rows of operations that exactly these groups make."""
-        bits = sum(1 << group for group in groups)
-        return self.table.filter(pc.equal(self.table["groups"], bits))
 
     def save(self, path: Path) -> None:
         """Write it to a file; it replaces one that is there when it is complete.
@@ -129,7 +131,7 @@ class WorkloadPath:
         if not path.is_file():  # pyarrow's error is the bare name
             if path.is_dir():
                 raise FileSystemError(errno.EISDIR, "a folder, not a workload path", str(path))
-            raise FileSystemError(errno.ENOENT, "no such file", str(path))
+            raise FileSystemError(errno.ENOENT, f"cannot be read: {os.strerror(errno.ENOENT)}", str(path))
         try:
             table, info = _from_json(path) if path.suffix == ".json" else _from_parquet(path)
             if "session" not in table.column_names:  # paths of earlier releases
@@ -161,10 +163,7 @@ def _from_parquet(path: Path) -> tuple[pa.Table, PathInfo]:
 
 
 def _from_json(path: Path) -> tuple[pa.Table, PathInfo]:
-    try:
-        document = documents.read_json(path)
-    except ValueError as error:
-        raise DocumentError([(None, f"no JSON: {error}")]) from error
+    document = documents.read_json(path)
     _check_version(document.get("pioneer-path") if isinstance(document, dict) else None)
     info, rows = parse_path(document)
     columns = {}

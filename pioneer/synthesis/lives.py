@@ -1,6 +1,6 @@
 """Repeating what is done to files that are removed or renamed: as a whole, from their making to their end.
 
-Problem.   `--opens 2` repeats the units of a file. Where a program writes `checkpoint.tmp` and renames it to
+Problem.   `--multiply opens=2` repeats the units of a file. Where a program writes `checkpoint.tmp` and renames it to
            `checkpoint`, the units in turn would be one writing and three renamings, two of them of no file.
 Algorithm. A track is cut where its first file is used again after its name is gone: each part is a life. Parts are
            repeated whole, and so is what is done to the files that the first one is renamed to. Tracks in which no

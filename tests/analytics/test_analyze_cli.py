@@ -191,7 +191,7 @@ def test_the_interactive_report_has_its_script_once(folder: pathlib.Path, tmp_pa
     text = (tmp_path / "io.html").read_text(encoding="utf-8")
     page = Page(text)
     assert page.problems == [] and page.elements["script"] == 1 and len(text) < 1_000_000
-    assert text.count(" data-marks=") == page.elements["svg"] >= 4
+    assert text.count(" data-marks=") == page.elements["figure"] >= 4
 
 
 def test_a_job_as_text_json_and_page(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -83,8 +83,8 @@ def test_an_error_is_one_line_and_status_2(folder: pathlib.Path, arguments: list
 
 @pytest.mark.parametrize("jobs", ["a:b", "5:4", "1:2:3", "x"])
 def test_a_range_that_is_none_is_refused(folder: pathlib.Path, jobs: str) -> None:
-    done = run(folder, ["interference", "--jobs", jobs])
-    assert done.exit_code == 2 and "--jobs" in done.stderr
+    done = run(folder, ["interference", "--job-ids", jobs])
+    assert done.exit_code == 2 and "--job-ids" in done.stderr
 
 
 def with_lmt(folder: pathlib.Path, systems: Sequence[str] = ("scratch",)) -> pathlib.Path:
@@ -124,7 +124,7 @@ def test_interference_names_who_met_most_of_others(folder: pathlib.Path) -> None
     assert found["rows"][0]["share"] == pytest.approx(1 / 6) and found["rows"][0]["coverage"] == 1
     assert found["units"]["own"] == "B" and found["parameters"]["file_system"] == "scratch"
     assert "Of 4 pairs of file and OST" in found["caption"] and "50 % less than half" in found["caption"]
-    some = json.loads(ask(folder, "interference", "--jobs", "2:", "--json").stdout)
+    some = json.loads(ask(folder, "interference", "--job-ids", "2:", "--json").stdout)
     assert [row["job_id"] for row in some["rows"]] == [2, 3]
     read = ask(folder, "interference", "--direction", "read").stdout
     assert "No file on OSTs was in use" in read

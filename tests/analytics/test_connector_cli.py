@@ -73,7 +73,7 @@ def test_damage_is_told_and_changes_the_exit_status_when_asked(fullness: pathlib
     assert "lfs-df, partial, 21 lines lost" in run("show", fullness).stdout
     assert len(json.loads(run("show", fullness, "--json").stdout)["problems"]) == 21
     fullness.write_text("nonsense\n")
-    done = run("show", fullness, "--source", "lfs-df")
+    done = run("show", fullness, "--connector", "lfs-df")
     assert done.exit_code == 2 and done.stderr.startswith(f"mpiio-ext: {fullness}: no output of lfs df")
 
 

@@ -95,7 +95,7 @@ def test_a_job_is_shown_against_its_own_scale_and_the_others_are_counted(tmp_pat
     assert set(jobs.numbers("darshan_nprocs").tolist()) == {512.0} and umami(jobs, place).scale == "512"
     assert other_scales(table, len(table) - 2) == {"4096": 60}
     write(table, tmp_path / "t.parquet")
-    told = _run("umami", "--history", tmp_path / "t.parquet", "--above-gib", "1")
+    told = _run("umami", "--history", tmp_path / "t.parquet", "--above", "1GiB")
     assert "ior_fpp_write (4096 processes) on scratch1" in told.stdout and "against 59 other jobs" in told.stdout
     assert "Not compared: jobs of the same motif on the same file system, 60 of 512 processes." in told.stdout
     found = json.loads(_run("umami", "--history", tmp_path / "t.parquet", "--json").stdout)

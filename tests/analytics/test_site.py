@@ -55,8 +55,8 @@ def test_a_site() -> None:
     with pytest.raises(AnalyticsError, match="the site has no clock 'x'; it has lmt, gpfs"):
         site.correct(1.0, "x")
     project = site.file_systems["project"]
-    assert [project.role_of_target(name) for name in ("ddn55dt00", "na07md01", "x")] == ["data", "metadata", None]
-    assert [project.role_of_server(name) for name in ("ngfsv492.site", "ngfsv448.site")] == ["metadata", "data"]
+    assert [project.holds_data(name) for name in ("ddn55dt00", "na07md01", "x")] == [True, False, False]
+    assert [project.serves_metadata(name) for name in ("ngfsv492.site", "ngfsv448.site")] == [True, False]
     assert load_site({}) == Site()
 
 
@@ -154,7 +154,7 @@ def test_a_site_in_a_file_of_its_own(tmp_path: pathlib.Path) -> None:
         (tmp_path / "facts" / "site.json").write_text(text)
         with pytest.raises(AnalyticsError, match=what):
             load_site(tmp_path / "facts" / "site.json")
-    with pytest.raises(AnalyticsError, match="the site cannot be read: No such file"):
+    with pytest.raises(AnalyticsError, match=r"none\.json: cannot be read: No such file"):
         load_setup({"store": "s", "inputs": {}, "site": "none.json"}, tmp_path)
 
 
@@ -269,6 +269,6 @@ def test_the_real_site_of_pytokio(tmp_path: pathlib.Path) -> None:
     site = load_site(tmp_path / "site.json")
     assert site.lmt_mounts == {f"snx{number}": mount for number, mount in (
         (11025, "/scratch1"), (11035, "/scratch2"), (11036, "/scratch3"), (11168, "/global/cscratch1"))}  # fmt: skip
-    assert site.file_systems["testfs-micro"].role_of_target("ddn55dt00") == "data"
+    assert site.file_systems["testfs-micro"].holds_data("ddn55dt00")
     done = CliRunner().invoke(main, ["analyze", "connector", "site", str(tmp_path / "site.json")])
     assert done.exit_code == 0 and "scratch1: lustre, snx11025, /scratch1" in done.output

@@ -96,6 +96,31 @@ def test_sources_without_a_file_system_are_of_the_one_that_the_site_says(tmp_pat
     assert System._is_of(silent, system.named("scratch1")), "somebody chose it"
 
 
+def test_disks_and_servers_of_gpfs_metadata_are_told_apart_where_the_site_says_which() -> None:
+    """Of the real samples: na…md… are disks with metadata, ngfsv492 and 493 their servers."""
+    archive = shared_data("tokio/samples") / "mmperfmon.2019-05-15-micro.tgz"
+    period = Period(1557947700, 1557949000)
+
+    def moved(**roles: list[str]) -> tuple[set[str], set[str], set[str]]:
+        """Return the disks that bytes are of, and the servers that load of data and of metadata is of."""
+        site = load_site({"time_zone": "America/Los_Angeles",
+                          "file_systems": {"project": {"kind": "gpfs", "mounts": ["/project"], **roles}},
+                          "files": [{"source": "mmperfmon", "file_system": "project", "path": str(archive)}]})
+        system = System(site)
+        found, notes = system.traffic(system.file_system(["/project/a"]), period)
+        assert found.read is not None and found.written is not None and not notes
+        assert found.read.names == found.written.names
+        load = {kind: {name.partition(".")[0] for name in one.names} for kind, one in found.cpu.items()}
+        return {name.partition(":")[2] for name in found.read.names}, load["oss"], load.get("mds", set())
+
+    disks, servers, none = moved()
+    data = {disk for disk in disks if disk.startswith("ddn")}
+    assert data < disks and servers == {f"ngfsv{number}" for number in (448, 449, 492, 493, 494, 495)} and not none
+    assert moved(data_targets=[r"^ddn\d+dt\d+$"])[0] == data == moved(metadata_targets=[r"^na\d+md\d+$"])[0]
+    metadata = {"ngfsv492", "ngfsv493"}
+    assert moved(metadata_servers=["^ngfsv49[23]"])[1:] == (servers - metadata, metadata)
+
+
 def test_a_file_system_that_nobody_knows(tmp_path: pathlib.Path) -> None:
     system = System(site_of(tmp_path))
     assert system.file_system(["/home", "/tmp"]).names is None

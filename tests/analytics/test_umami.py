@@ -201,7 +201,7 @@ def test_a_log_that_is_not_in_the_table_is_shown_against_it(tmp_path: Path, samp
         "darshan_biggest_read_api_files", "darshan_biggest_write_api_files")}  # fmt: skip
     table = tmp_path / "history.parquet"
     write(history(steps([(30, 1e5)]), {**same, "_datetime_start": before}), table)
-    done = run("--history", str(table), "--log", str(sample), "--file-system", "scratch1", "--json")
+    done = run("--history", str(table), "--darshan-log", str(sample), "--file-system", "scratch1", "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["history_jobs"] == 30 and found["file_system"] == "scratch1" and found["job"] == str(row["_jobid"])
@@ -209,7 +209,7 @@ def test_a_log_that_is_not_in_the_table_is_shown_against_it(tmp_path: Path, samp
     assert first["metric"] == PERFORMANCE and first["value"] == row[PERFORMANCE] and first["verdict"] == "worst quarter"
     broken = tmp_path / "broken.darshan"
     broken.write_bytes(sample.read_bytes()[:2000])
-    failed = run("--history", str(table), "--log", str(broken), "--file-system", "scratch1")
+    failed = run("--history", str(table), "--darshan-log", str(broken), "--file-system", "scratch1")
     assert failed.exit_code == 2 and "broken.darshan" in failed.stderr, failed.output
 
 
@@ -404,7 +404,7 @@ def test_a_job_of_an_unknown_file_system_has_no_history(tmp_path: Path) -> None:
     (["--job", "5"], "there is no job 5"), (["--metric", "none"], "there is no column none"),
     (["-o", "x.pdf"], ".svg, .html or .png"),
     (["--since", "2030-01-01"], "no row"), (["--history", "none.csv"], "none.csv: cannot be read"),
-    (["--log", "none.darshan"], "none.darshan: cannot be read"),
+    (["--darshan-log", "none.darshan"], "none.darshan: cannot be read"),
 ])  # fmt: skip
 def test_errors_are_one_line_and_exit_status_2(stored: Path, arguments: list[str], words: str) -> None:
     given_history = [] if "--history" in arguments else ["--history", str(stored)]

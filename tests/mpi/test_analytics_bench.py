@@ -19,7 +19,7 @@ def test_a_run_of_the_bench_is_evaluated_in_its_report(extension, mpi_python, tm
     (tmp_path / "files").mkdir()
     mpi_python(["-m", "mpiio_ext.bench", "--path", tmp_path / "files", "--output", tmp_path / "out", "--quick",
                 "-w", "interleaved", "-k", "flash", "-i", "mpiio", "-m", "native,auto,even,group_cyclic",
-                "-r", "2", "--no-plot"], 4, timeout_s=120, cwd=tmp_path)
+                "-r", "2", "--no-figures"], 4, timeout_s=120, cwd=tmp_path)
     before = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
     done = CliRunner().invoke(main, ["analyze", "--results", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output + done.stderr

@@ -80,7 +80,7 @@ def test_from_forge_to_the_arbiter(explore, tmp_path):
     assert "handlers" in launch.stdout
     curves = read_forge([explore.output / "curves.csv"])
     assert all(curve.counts == (0, 2) and curve.points[2].repetitions == 2 for curve in curves.values())
-    simulated = mpiio_ext("delegates", "arbitrate", "simulate", "--curves", explore.output / "curves.csv",
+    simulated = mpiio_ext("delegates", "arbitrate", "simulate", "--forge", explore.output / "curves.csv",
                           "--sets", 20, "--apps", 2,
                           "--io-nodes", "0..4", "--json")
     assert simulated.returncode == 0, simulated.stderr
@@ -179,7 +179,7 @@ def test_no_delegates_at_all(explore):
 def test_wrong_arguments(explore, arguments, words):
     launch, found = explore(2, *arguments, check=False)
     assert launch.returncode != 0 and found is None
-    lines = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext bench:" in line]
+    lines = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext: " in line]
     assert len(lines) == 1 and all(word in lines[0] for word in words), launch.describe()
     assert "Traceback" not in launch.stderr
     assert not list(explore.files.iterdir())

@@ -74,8 +74,8 @@ def results_of(folder: Path) -> dict:
 def assert_one_clear_line(launch, status, *words):
     assert not launch.timed_out, launch.describe()
     assert launch.returncode != 0, launch.describe()
-    lines = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext bench:" in line]
-    lines = [line for line in lines if "mpiio-ext bench: ended early; " not in line]  # where the results lie
+    lines = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext: " in line]
+    lines = [line for line in lines if "mpiio-ext: ended early; " not in line]  # where the results lie
     assert len(lines) == 1, launch.describe()
     for word in words:
         assert word in lines[0], launch.describe()
@@ -123,7 +123,7 @@ def test_patterns_and_kernels_in_one_run(bench, tmp_path):
 
 def test_kernels_in_all_their_interfaces(bench, tmp_path):
     bench(3, "-k", "vpic,nas_btio,madbench", "--preset", "quick", "--scale", "0.01", "-r", "1", "-m", "native,auto",
-          "--output", "o", "--no-plot", "--no-report")
+          "--output", "o", "--no-figures", "--no-page")
     results = results_of(tmp_path / "o")
     absent = " ".join(item["what"] for item in results["absent"])
     titles = {"hdf5": "HDF5", "pnetcdf": "PnetCDF", "mpiio": "MPI-IO", "posix": "POSIX"}
@@ -182,10 +182,10 @@ def test_second_suite_ends_at_once(bench, small, tmp_path):
         launch = bench(3, "--suite", small, "--archive", archive, check=False)
         assert_one_clear_line(launch, 2, "one suite at a time", "suite nightly on elsewhere, process 7, since noon")
         assert launch.stdout == ""
-        bench(2, "-w", "contiguous", "-s", "1KiB", "-r", "1", "-m", "native", "--no-plot", "--no-report", "--output",
+        bench(2, "-w", "contiguous", "-s", "1KiB", "-r", "1", "-m", "native", "--no-figures", "--no-page", "--output",
               "o")
     assert [path.name for path in archive.iterdir()] == [".suite.lock"]
-    assert bench(1, "--suite", small, "--archive", archive, "-r", "1", "--no-plot").returncode == 0
+    assert bench(1, "--suite", small, "--archive", archive, "-r", "1", "--no-figures").returncode == 0
 
 
 def test_report_that_fails_is_a_warning(bench, script, tmp_path):
@@ -247,7 +247,7 @@ def test_batch_script_runs_and_archives(extension, small, tmp_path):
     (folder / "srun").write_text(SRUN.format(launcher=launcher()))
     (folder / "srun").chmod(0o755)
     alone(tmp_path, "slurm", "--suite", small, "--nodes", "1", "--ranks-per-node", "2", "--time", "10", "--mpi", "pmix",
-          "--path", tmp_path, "--archive", "kept", "--output", "job.sh", "--", "-r", "1", "--no-plot")
+          "--path", tmp_path, "--archive", "kept", "--output", "job.sh", "--", "-r", "1", "--no-figures")
     environment = base_environment() | {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "9"}
     run_bounded([str(tmp_path / "job.sh")], env=environment, timeout_s=120, cwd=tmp_path)
     (kept,) = (tmp_path / "kept" / "small").glob("*/*")
@@ -284,7 +284,7 @@ def test_h5py_that_cannot_be_used(bench, tmp_path, kind):
     word = "built without MPI" if kind == "serial" else "there is no h5py"
     launch = bench(2, "-k", "vpic", "-P", "particles=10", "-i", "hdf5", env=env, check=False)
     assert_one_clear_line(launch, 2, "--interface hdf5", word)
-    launch = bench(2, "-k", "vpic", "-P", "particles=10", "-r", "1", "-m", "native", "--no-plot", "--output", "o",
+    launch = bench(2, "-k", "vpic", "-P", "particles=10", "-r", "1", "-m", "native", "--no-figures", "--output", "o",
                    env=env)
     assert "not run: HDF5 variants" in launch.stdout
     assert {run["interface"] for run in results_of(tmp_path / "o")["runs"]} == {"mpiio"}
@@ -323,7 +323,7 @@ OWNERS = "even+cb_nodes=4+mpiox_io_rank=owner+striping_unit=4096"
 def test_no_space_in_the_middle(bench, tmp_path, interface, method, rule):
     """Wherever a disk is full, all ranks end with one line, and what was measured before is kept."""
     launch = bench(4, "-k", "nas_btio", "--preset", "S", "-i", interface, "-m", f"native,{method}", "-r", "1",
-                   "--output", "o", "--no-plot", check=False, env={"MPIOX_FAULT": rule})
+                   "--output", "o", "--no-figures", check=False, env={"MPIOX_FAULT": rule})
     if "--interface" in launch.stderr:
         pytest.skip(launch.stderr.strip().splitlines()[0])
     assert_one_clear_line(launch, 1, "NAS BT-IO full", "ranks failed")
@@ -347,7 +347,7 @@ __main__.main(sys.argv[1:])
 def test_no_space_where_hdf5_does_not_come_back(bench, script):
     """HDF5's collective close waits for ranks that have given up: one rank says why, and the launch ends."""
     launch = bench(4, "-k", "nas_btio", "--preset", "S", "-i", "hdf5", "-m", "native,auto", "-r", "1", "--output", "o",
-                   "--no-plot", "--no-report", check=False, program=[script(IMPATIENT)], timeout_s=60,
+                   "--no-figures", "--no-page", check=False, program=[script(IMPATIENT)], timeout_s=60,
                    env={"MPIOX_FAULT": "op=write,errno=ENOSPC,after=1"})
     if "--interface" in launch.stderr:
         pytest.skip(launch.stderr.strip().splitlines()[0])
@@ -383,14 +383,14 @@ def test_killed_rank_ends_the_launch_and_frees_the_lock(bench, script, small, tm
     (kept,) = (tmp_path / "kept").rglob("results.json")
     document = json.loads(kept.read_text(encoding="utf-8"))
     assert document["runs"] and document["failure"] == "the bench had not ended when this was written"
-    assert bench(2, "--suite", small, "--archive", "kept", "-r", "1", "--no-plot", "--no-report").returncode == 0
+    assert bench(2, "--suite", small, "--archive", "kept", "-r", "1", "--no-figures", "--no-page").returncode == 0
 
 
 def test_suite_that_is_interrupted_frees_the_lock(extension, small, tmp_path):
     """The lock of a launch that was ended from outside does not stay."""
     held = tmp_path / "kept" / ".suite.lock"
     command = [str(launcher()), "-n", "2", sys.executable, *BENCH, "--suite", str(small), "--archive", "kept", "-r",
-               "1000", "--path", str(tmp_path), "--no-plot", "--no-report"]
+               "1000", "--path", str(tmp_path), "--no-figures", "--no-page"]
     process = subprocess.Popen(command, env=base_environment(), cwd=tmp_path, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, start_new_session=True)
     try:
@@ -407,6 +407,6 @@ def test_suite_that_is_interrupted_frees_the_lock(extension, small, tmp_path):
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=30)
-    launch = alone(tmp_path, "--suite", small, "--archive", "kept", "-r", "1", "--no-plot", "--no-report", "--path",
+    launch = alone(tmp_path, "--suite", small, "--archive", "kept", "-r", "1", "--no-figures", "--no-page", "--path",
                    tmp_path)
     assert "results:" in launch.stdout

@@ -137,7 +137,7 @@ def test_bench_with_delegates(tmp_path: pathlib.Path, ranks: int) -> None:
     """A pattern, and a kernel that fewer ranks run or that has a file for each rank."""
     words = ["-w", "interleaved", "-k", "hacc", "--preset", "quick", "-i", "mpiio", "--size", "1MiB", "--block", "512",
              "-r", "1", "-m", "native,delegates+independent", "--delegates", "1", "--delegate-mode", "thread",
-             "--no-plot", "--output", tmp_path / "results", "--path", tmp_path]
+             "--no-figures", "--output", tmp_path / "results", "--path", tmp_path]
     launch = python_run(["-m", "mpiio_ext.bench", *words], ranks, timeout_s=180, cwd=tmp_path)
     assert "delegates: 1 delegate, thread" in launch.stdout, launch.describe()
     document = json.loads((tmp_path / "results" / "results.json").read_text())
@@ -161,7 +161,7 @@ def test_bench_on_the_ranks_that_are_no_delegates(tmp_path: pathlib.Path) -> Non
     """Mode split: two of four ranks measure; methods without delegates do without, though the job has some."""
     words = ["-w", "interleaved", "--size", "1MiB", "--block", "512", "-r", "1", "-i", "mpiio", "-m",
              "native+independent,auto+independent,delegates+independent", "--delegates", "2", "--delegate-mode",
-             "split", "--no-plot", "--no-report", "--output", tmp_path / "results", "--path", tmp_path]
+             "split", "--no-figures", "--no-page", "--output", tmp_path / "results", "--path", tmp_path]
     launch = python_run(["-m", "mpiio_ext.bench", *words], 4, timeout_s=180, cwd=tmp_path)
     assert "delegates: 2 delegates, split" in launch.stdout, launch.describe()
     rows = json.loads((tmp_path / "results" / "results.json").read_text())["runs"]
@@ -177,7 +177,7 @@ def test_bench_needs_ranks_that_measure(tmp_path: pathlib.Path, count: str, word
     launch = python_run(["-m", "mpiio_ext.bench", *arguments], 2, timeout_s=120, cwd=tmp_path, check=False)
     assert launch.returncode != 0
     assert not launch.timed_out
-    said = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext bench:" in line]
+    said = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext: " in line]
     assert len(said) == 1
     assert words in said[0]
 
@@ -190,7 +190,7 @@ def test_bench_says_why_there_are_no_delegates(tmp_path: pathlib.Path) -> None:
                         env={"MPIOX_HINTS": "*:mpiox_delegates=0"})
     assert launch.returncode != 0
     assert not launch.timed_out
-    said = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext bench:" in line]
+    said = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext: " in line]
     assert len(said) == 1
     assert "--method delegates" in said[0]
     assert list(tmp_path.iterdir()) == []

@@ -25,7 +25,7 @@ METHODS = "native,native_tuned,auto,direct,even,aligned,static_cyclic,group_cycl
 def bench(folder: pathlib.Path, path: pathlib.Path, *words: str, ranks: int = 4, **options: Any) -> Launch:
     (folder / "files").mkdir(exist_ok=True)
     command = ["-m", "mpiio_ext.bench", "--kernel", f"pioneer:{path}", "--path", folder / "files",
-               "--output", folder / "results", "-r", "2", "--no-plot", *words]  # fmt: skip
+               "--output", folder / "results", "-r", "2", "--no-figures", *words]  # fmt: skip
     return python_run(command, ranks, timeout_s=200, **options)
 
 

@@ -196,7 +196,7 @@ def test_slack_times_are_spun_for_as_asked(tmp_path: pathlib.Path, spin_us: int 
     save([row("stat", "in", "shared", slack=1_000_000)] * 5, tmp_path / "path.parquet")
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
     ranks = 1 + len(os.sched_getaffinity(0))
-    launch = python_run([*words, *([] if spin_us is None else ["--spin-us", str(spin_us)])], ranks, timeout_s=60)
+    launch = python_run([*words, *([] if spin_us is None else ["--spin", f"{spin_us}us"])], ranks, timeout_s=60)
     found = re.search(r"slack times ended (\S+) us late at the median.* spun for the last (\S+) us", launch.stdout)
     assert found is not None, launch.describe()
     assert float(found[1]) >= 0, launch.describe()

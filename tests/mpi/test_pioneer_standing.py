@@ -27,7 +27,7 @@ def test_each_rank_says_where_it_stands(tmp_path: pathlib.Path) -> None:
     (tmp_path / "out").mkdir()
     os.mkfifo(tmp_path / "out" / "pipe")
     command = [launcher(), "-n", "2", sys.executable, "-m", "mpiio_ext", "pioneer", "replay",
-               str(tmp_path / "path.parquet"), str(tmp_path / "out"), "--existing", "--report", "0.5"]  # fmt: skip
+               str(tmp_path / "path.parquet"), str(tmp_path / "out"), "--existing", "--stuck-after", "0.5"]  # fmt: skip
     said: dict[str, str] = {}
     with job([word for word in command if word], tmp_path / "log") as run:
         until = time.monotonic() + 120

@@ -135,7 +135,7 @@ def test_ltrace_and_the_tracer_agree(
 def test_kernels_of_the_bench(family: str, tracer: str, tmp_path: pathlib.Path, kernel: str) -> None:
     """Python programs: the MPI calls are those of mpi4py. What is done to the data's files is compared."""
     words = [sys.executable, "-m", "mpiio_ext.bench", "-k", kernel, "--preset", "quick", "--scale", "0.05",
-             "-m", "native", "-i", "mpiio", "--repetitions", "1", "--no-plot", "--no-report"]  # fmt: skip
+             "-m", "native", "-i", "mpiio", "--repetitions", "1", "--no-figures", "--no-page"]  # fmt: skip
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     paths = {name: ["--path", tmp_path / name, "--output", tmp_path / f"results-{name}"] for name in ("one", "two")}

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from support.launch import ROOT, base_environment, mpi_family, python_alone
 
-__all__ = ["CODES", "Code", "CodeAbsentError", "command", "files"]
+__all__ = ["CODES", "Code", "CodeAbsentError", "command", "compiled", "files", "hdf5_flags"]
 
 SOURCES = ROOT / "tests" / "programs" / "codes"
 PREFIX = pathlib.Path(sys.prefix)
@@ -51,12 +51,19 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="mpiox_codes_")  # deleted when the process ends
 
 
-def _compile(wrapper: str, source: str, *flags: str) -> tuple[str, ...]:
-    target = pathlib.Path(_scratch().name) / pathlib.Path(source).stem
+def compiled(wrapper: str, source: pathlib.Path, *flags: str) -> tuple[str, ...]:
+    """Compile a program with the MPI library's own compiler; return the words that start it.
+
+    Raises
+    ------
+    CodeAbsentError
+        The MPI library has no such compiler.
+    """
+    target = pathlib.Path(_scratch().name) / source.stem
     compiler = PREFIX / "bin" / wrapper
     if not compiler.exists():
         raise CodeAbsentError(f"this MPI library has no {wrapper}")
-    words = [str(compiler), "-O2", "-Wall", "-Wextra", "-Werror", str(SOURCES / source), *flags, "-o", str(target)]
+    words = [str(compiler), "-O2", "-Wall", "-Wextra", "-Werror", str(source), *flags, "-o", str(target)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=base_environment(), check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(words)}\n{done.stderr}")
@@ -73,16 +80,26 @@ def _linked_mpich() -> list[str]:
     return ["-Wl,--no-as-needed", f"-L{folder}", "-l:libmpich.so.12", f"-Wl,-rpath,{folder}"]
 
 
-@functools.cache
-def vpicio() -> tuple[str, ...]:
-    """Compile the C program that uses parallel HDF5."""
+def hdf5_flags() -> list[str]:
+    """Return what a C program with parallel HDF5 is compiled with.
+
+    Raises
+    ------
+    CodeAbsentError
+        There is no parallel HDF5 for this MPI library.
+    """
     family = mpi_family() or ""
     include = pathlib.Path(f"/usr/include/hdf5/{family}")
     if not (include / "hdf5.h").exists():
         raise CodeAbsentError(f"no parallel HDF5 for {family} (libhdf5-{family}-dev)")
     library = f"-L/usr/lib/{_multiarch()}/hdf5/{family}"
-    shim = _linked_mpich() if family == "mpich" else []
-    return _compile("mpicc", "vpicio.c", "-std=c11", f"-I{include}", *shim, library, "-lhdf5")
+    return [f"-I{include}", *(_linked_mpich() if family == "mpich" else []), library, "-lhdf5"]
+
+
+@functools.cache
+def vpicio() -> tuple[str, ...]:
+    """Compile the C program that uses parallel HDF5."""
+    return compiled("mpicc", SOURCES / "vpicio.c", "-std=c11", *hdf5_flags())
 
 
 @functools.cache
@@ -96,20 +113,20 @@ def s3dio() -> tuple[str, ...]:
         flags = ["-lpnetcdf"]
     else:
         raise CodeAbsentError(f"no PnetCDF for {mpi_family()}")
-    return _compile("mpicc", "s3dio.c", "-std=c11", *flags)
+    return compiled("mpicc", SOURCES / "s3dio.c", "-std=c11", *flags)
 
 
 @functools.cache
 def flashio() -> tuple[str, ...]:
     """Compile the C program that needs nothing but MPI."""
-    return _compile("mpicc", "flashio.c", "-std=c11")
+    return compiled("mpicc", SOURCES / "flashio.c", "-std=c11")
 
 
 @functools.cache
 def btio() -> tuple[str, ...]:
     """Compile the Fortran program."""
     modules = f"-J{_scratch().name}"
-    return _compile("mpifort", "btio.f90", "-fallow-argument-mismatch", "-Wno-compare-reals", modules)
+    return compiled("mpifort", SOURCES / "btio.f90", "-fallow-argument-mismatch", "-Wno-compare-reals", modules)
 
 
 def _python(script: str, probe: str, absent: str) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ class Page(HTMLParser):
     ----------
     problems : everything that is not well formed or leaves the page
     ids : of elements
+    data : what links and images hold themselves
     tables : (class, rows) in order; a row is the texts of its cells
     elements : how often each element occurs
     text : all text that a reader sees
@@ -31,6 +32,7 @@ class Page(HTMLParser):
         self.problems: list[str] = []
         self.ids: list[str] = []
         self.links: list[str] = []
+        self.data: list[str] = []
         self.tables: list[tuple[str, list[list[str]]]] = []
         self.elements: dict[str, int] = {}
         self.text = ""
@@ -56,6 +58,8 @@ class Page(HTMLParser):
             if name in ("href", "src", "action", "data", "srcset", "poster", "xlink:href"):
                 if value.startswith("#"):
                     self.links.append(value[1:])
+                elif value.startswith("data:"):  # in the page, or a file that it holds
+                    self.data.append(value)
                 else:
                     self.problems.append(f"<{tag} {name}={value!r}> leaves the page")
             if name == "style" and _NETWORK.search(value):

@@ -48,6 +48,7 @@ class Call:
     file2: int = -1
     comm_size: int = -1
     hints: int = -1
+    offset2: int = -1
 
     @property
     def layer(self) -> str:
@@ -59,13 +60,14 @@ class Call:
     def line(self, since: int) -> str:
         """Return the line for the program in C."""
         numbers = (self.start + since, self.duration, self.depth, self.file, self.offset, self.size, self.result,
-                   self.count, self.mode, self.file2, self.comm_size, self.hints)  # fmt: skip
+                   self.count, self.mode, self.file2, self.comm_size, self.hints, self.offset2)  # fmt: skip
         return f"C {self.operation} {' '.join(map(str, numbers))}"
 
     def row(self, since: int, names: Sequence[str]) -> dict[str, Any]:
         """Return the row of a trace."""
         mode = "amode" if self.layer == "mpiio" else "mode"
-        more: dict[str, Any] = {"count": self.count, mode: self.mode, "comm_size": self.comm_size, "hints": self.hints}
+        more: dict[str, Any] = {"count": self.count, mode: self.mode, "comm_size": self.comm_size, "hints": self.hints,
+                                "offset2": self.offset2}
         more = {name: value for name, value in more.items() if value >= 0}
         if self.file2 > 0:
             more["file2"] = names[self.file2 - 1]

@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import importlib
+import inspect as inspect_module
 import json
 import pathlib
 import re
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 
 import mpiio_ext
 import mpiio_ext.bench
 import mpiio_ext.tune
 from mpiio_ext import stats
+from mpiio_ext.analytics.jobs.umami.rows import Umami
+from mpiio_ext.analytics.run.shown import RunReport
 from mpiio_ext.common.called import CommandError, Option, call, words_of
+from mpiio_ext.common.shown import MOST_SHOWN
+from mpiio_ext.delegates.arbitration import Simulation, catalogue
 from mpiio_ext.errors import ArgumentError
-from mpiio_ext.layout import inspect
+from mpiio_ext.hints import HintValues, in_force, registry
+from mpiio_ext.layout import Layout, inspect
+from mpiio_ext.partitioning import Geometry, Plan, plan
+from mpiio_ext.pioneer import Profile, WorkloadPath
+from mpiio_ext.pioneer.path.document import PathInfo
+from mpiio_ext.report.found import Found
 from mpiio_ext.tune.found import Tuned
 from support.launch import ROOT
 
 PAGE = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
 IMPORTS = re.findall(r"`from ([\w.]+) import ([\w, ]+)`", PAGE)
+#: Classes of results.
+SHOWN = (stats.RunStats, stats.FileStats, Found, HintValues, Layout, Plan, Profile, RunReport, Simulation, Tuned, Umami,
+         WorkloadPath)  # fmt: skip
+#: Public functions whose result is the argument of another one.
+NO_RESULT = (catalogue,)
 #: Packages whose public names are all in the page.
 WHOLE = ("mpiio_ext.advise", "mpiio_ext.analytics", "mpiio_ext.bench", "mpiio_ext.pioneer", "mpiio_ext.tune")
 
@@ -65,8 +81,8 @@ def test_statistics_are_readable() -> None:
 
 
 def test_errors_are_those_of_the_command_and_not_of_its_launcher() -> None:
-    said = "mpiio-ext bench: Invalid value for --size\n-----\nmpirun detected that a process\n  Exit code:    2\n"
-    assert str(CommandError(2, said)) == "mpiio-ext bench: Invalid value for --size"
+    said = "mpiio-ext: Invalid value for --size\n-----\nmpirun detected that a process\n  Exit code:    2\n"
+    assert str(CommandError(2, said)) == "mpiio-ext: Invalid value for --size"
     assert str(CommandError(2, "something else\n---\n")) == "something else"
     assert str(CommandError(2, "\n")) == "the command ended with status 2"
 
@@ -82,6 +98,58 @@ def test_results_show_themselves() -> None:
     assert repr(tuned) == "Tuned:\n  wins\n  cb_nodes=1 (in a.hints)\n  1 runs in 2 s, judged by io [s]"
     assert tuned["verdict"] == "wins" and tuned.table()["hints"].to_pylist() == ["cb_nodes=1 cb_buffer_size=8"]
     assert "<td>cb_nodes=1 cb_buffer_size=8</td>" in tuned._repr_html_()
+
+
+def rows_of(html: str) -> int:
+    return html.count("<tr>") - 1
+
+
+def test_hints_in_force_show_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MPIOX_HINTS", "MPIOX_HINTS_FILE", "ROMIO_HINTS", "MPICH_MPIIO_HINTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MPIOX_HINTS", "*.h5:cb_nodes=3")
+    found = in_force("a.h5")
+    assert isinstance(found, tuple) and repr(found) == "HintValues:\n  cb_nodes=3 (MPIOX_HINTS)"
+    assert rows_of(found._repr_html_()) == len(registry()) == found.table().num_rows
+    assert "<td>cb_nodes</td><td>3</td><td>MPIOX_HINTS</td>" in found._repr_html_()
+    assert repr(in_force("a.dat")) == f"HintValues:\n  all {len(registry())} hints have their defaults"
+
+
+@pytest.mark.parametrize("aggregators", [1, 6, 61, 2**24])
+def test_a_plan_shows_its_first_domains(aggregators: int) -> None:
+    domains = plan(Geometry.of_stripes(36, servers=3, aggregators=aggregators), "group_cyclic")
+    html = domains._repr_html_()
+    assert rows_of(html) == min(aggregators, MOST_SHOWN) and domains.method in html
+    assert (f"… {aggregators - MOST_SHOWN:,} more rows: .sets()" in html) == (aggregators > MOST_SHOWN)
+    sets = domains.sets()
+    assert f"<tr><td>0</td><td>{sets.bytes[0]}</td><td>{sets.servers[0]}</td><td>0</td></tr>" in html
+    if aggregators > 2**20:  # more than there are stripes: one that has nothing begins nowhere
+        empty = [number for number in range(MOST_SHOWN) if sets.bytes[number] == 0]
+        assert empty and f"<td>{empty[0]}</td><td>0</td><td>0</td><td></td>" in html
+
+
+@pytest.mark.parametrize("operations", [0, 1, 1000])
+def test_a_workload_path_shows_its_first_operations(operations: int) -> None:
+    path = WorkloadPath(
+        pa.Table.from_pylist([{"id": number, "operation": "MPI_File_write_all", "file": "<a&b>", "groups": 1,
+                               "layer": "mpi"} for number in range(operations)], WorkloadPath.schema(1)),
+        PathInfo(representatives=(0,), members=((0, 1),), ranks=2))  # fmt: skip
+    html = path._repr_html_()
+    assert rows_of(html) == min(operations, MOST_SHOWN)
+    assert html.startswith(f"<p>WorkloadPath: {operations:,} operations")
+    assert ("<td>MPI_File_write_all</td><td>&lt;a&amp;b&gt;</td>" in html) == (operations > 0)
+    assert "<th>session</th>" not in html
+    assert (f"… {operations - MOST_SHOWN} more rows: .table<" in html) == (operations > MOST_SHOWN)
+
+
+def test_what_the_public_functions_return_shows_itself() -> None:
+    """By annotation: every function that the page names returns a class of which a notebook shows a table."""
+    kinds = {kind.__name__: kind for kind in SHOWN}
+    public = [getattr(importlib.import_module(module), name) for module, names in IMPORTS for name in names.split(", ")]
+    returned = {one: inspect_module.signature(one).return_annotation for one in public
+                if inspect_module.isfunction(one) and one not in NO_RESULT}  # fmt: skip
+    assert len(returned) > 10 and set(returned.values()) <= set(kinds), returned
+    assert all(callable(getattr(kind, "_repr_html_", None)) for kind in SHOWN)
 
 
 def test_options_by_name() -> None:

@@ -352,7 +352,7 @@ def test_checking_the_folder(seen_by_all: pathlib.Path) -> None:
     folder = seen_by_all / "arbiter"
 
     def check() -> tuple[int, str]:
-        done = run("slurm-script", "--check", "--dir", str(folder))
+        done = run("slurm-script", "--permissions", "--dir", str(folder))
         return done.returncode, done.stdout + done.stderr
 
     assert check()[0] == 2 and "no such folder" in check()[1]

@@ -143,7 +143,7 @@ def test_results_of_the_bench(tmp_path: Path) -> None:
     with pytest.raises(CurveError, match=r'results.json: .*: /runs/2: "bandwidth_mb_per_s" is missing$'):
         read_bench([written])
     written.write_text("{", encoding="utf-8")
-    with pytest.raises(CurveError, match=r"results.json: is no JSON"):
+    with pytest.raises(CurveError, match=r"results.json: is not JSON"):
         read_bench([written])
 
 
@@ -205,9 +205,9 @@ def test_learnt_from_logs_and_statistics() -> None:
 def test_uncertainty() -> None:
     curve = Curve({0: Point.of([100, 110, 90]), 1: Point.of([200])})
     assert curve.relative_spread() == pytest.approx(0.1)
-    assert curve.lower_bound(0, 0.5) == pytest.approx(100)
-    assert curve.lower_bound(0, 0.95) == pytest.approx(100 - 2.919986 * 10 / 3**0.5, rel=1e-5)
-    assert curve.lower_bound(1, 0.95) < 200 - 2.9 * 20 * 0.99  # one repetition: the spread of the others
+    # One repetition: the spread of the others.
+    assert curve.columns().errors.tolist() == pytest.approx([10 / 3**0.5, 20])
+    assert curve.columns().freedom.tolist() == [2, 2]
     assert curve.bandwidth(1) == 200 and Curve.of({0: 1.0, 4: 5.0}).bandwidth(1) == 2.0
     with pytest.raises(ArgumentError, match="nothing about 2"):
         curve.bandwidth(2)
@@ -283,7 +283,7 @@ def test_the_store_on_the_command_line(tmp_path: Path) -> None:
     assert kept["curves"]["app"]["points"][1]["mean_mb_per_s"] == 10
     assert [each["restored"] for each in kept["versions"]["app"]] == [None, None, 1]
     for words in (("curves",), ("curves", "--store", tmp_path / "none.json"),
-                  ("curves", "--forge", first, "--undo", "a"), ("curves", "--darshan", first),
+                  ("curves", "--forge", first, "--undo", "a"), ("curves", "--darshan-log", first),
                   ("curves", "--forge", first, "--bench", first),
                   ("curves", "--store", store, "--match", "zzz")):
         refused = arbitrate(*words)
@@ -348,7 +348,7 @@ def test_learnt_on_the_command_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.darshan"
     bad.write_bytes(b"no log")
     base = ",".join(str(DATA / "marenostrum4_forge" / name) for name in ("forwarding.csv", "direct.csv"))
-    found = arbitrate("curves", "--darshan", ",".join(map(str, [*logs, bad])), "--base", base, "--json")
+    found = arbitrate("curves", "--darshan-log", ",".join(map(str, [*logs, bad])), "--base", base, "--json")
     assert found.exit_code == 0, found.output
     assert "bad.darshan: skipped" in found.stderr
     document = json.loads(found.stdout)

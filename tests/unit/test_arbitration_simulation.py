@@ -159,23 +159,23 @@ def invoke(*arguments: object) -> str:
 
 def test_command_simulate(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    text = invoke("simulate", "--curves", table, "--sets", 40, "--apps", 6, "--io-nodes", "0..48:16", "-o", out)
+    text = invoke("simulate", "--forge", table, "--sets", 40, "--apps", 6, "--io-nodes", "0..48:16", "-o", out)
     assert "ORACLE over ZERO" in text and "MCKP meets ORACLE" in text
     document = json.loads((out / "results.json").read_text(encoding="utf-8"))
     assert document["pools"] == [0, 16, 32, 48] and set(document["bandwidth"]) == set(policy_classes())
     assert document["units"]["bandwidth"].startswith("MB/s") and document["sets"] == 40
     page = (out / "index.html").read_text(encoding="utf-8")
-    assert page.count('<svg role="img"') == 2 and "http-equiv" not in page and "<script" not in page
+    assert page.count("<figure>") == 2 and "http-equiv" not in page and "<script" not in page
     assert {path.name for path in out.glob("*.svg")} == {"figure2.svg", "figure3.svg"}
-    lines = invoke("simulate", "--curves", table, "--sets", 40, "--compute-nodes", "set", "--io-nodes", "0..128")
+    lines = invoke("simulate", "--forge", table, "--sets", 40, "--compute-nodes", "set", "--io-nodes", "0..128")
     for said in ("compute nodes of a set", "those of the set", "with 24: ", "with 56: ", "with 64 and 128: ", "23.75"):
         assert said in lines, said
-    again = invoke("simulate", "--curves", table, "--sets", 40, "--apps", 6, "--io-nodes", "0..48:16", "--json")
+    again = invoke("simulate", "--forge", table, "--sets", 40, "--apps", 6, "--io-nodes", "0..48:16", "--json")
     assert json.loads(again) == document
 
 
 def test_command_queue_and_curves(table: Path, tmp_path: Path) -> None:
-    text = invoke("queue", "--curves", table, "--policy", "static", "--policy", "mckp", "-o", tmp_path / "q")
+    text = invoke("queue", "--forge", table, "--policy", "static", "--policy", "mckp", "-o", tmp_path / "q")
     assert "× STATIC" in text and "× as fast" in text and (tmp_path / "q" / "queue.svg").is_file()
     document = json.loads((tmp_path / "q" / "results.json").read_text(encoding="utf-8"))
     assert len(document["policies"]["mckp"]["jobs"]) == 14
@@ -216,6 +216,6 @@ def test_command_solve_and_errors(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["delegates", "arbitrate", "solve", "--jobs", str(jobs), "--io-nodes", "4"])
     assert done.exit_code == 2 and "jobs.csv:2: bandwidth is not a number" in done.output
     for pools in ("4..2", "x", "1..9:0"):
-        done = CliRunner().invoke(main, ["delegates", "arbitrate", "simulate", "--curves", str(jobs),
+        done = CliRunner().invoke(main, ["delegates", "arbitrate", "simulate", "--forge", str(jobs),
                                          "--io-nodes", pools])
         assert done.exit_code == 2 and "Error" in done.output

@@ -372,7 +372,7 @@ def test_batch_script_says_everything(tmp_path):
 def test_batch_script_passes_shellcheck():
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
-    for more in ((), ("--module", "a/1", "--", "-H", "cb_buffer_size=1", "--no-plot")):
+    for more in ((), ("--module", "a/1", "--", "-H", "cb_buffer_size=1", "--no-figures")):
         done = subprocess.run(["shellcheck", "-"], input=write_script(*more).output, capture_output=True, text=True,
                               check=False)
         assert done.returncode == 0, done.stdout

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from mpiio_ext import hints, launchers
 from mpiio_ext.cli import OLD, main
 from mpiio_ext.cli.logged import DarshanLog, Recording
+from mpiio_ext.cli.runreport import is_of_a_run
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.launchers import launcher_family, plan
 
@@ -62,8 +63,10 @@ def test_report_is_of_a_run_where_it_is_given_one(tmp_path: pathlib.Path) -> Non
     assert "is now `main bench report`" in said["results"]
     assert "bench" not in said[".io.html.0.run"] and "No call was recorded" in said[".io.html.0.run"]
     assert "RUNDIR" in CliRunner().invoke(main, ["report", "--help"]).output
+    (tmp_path / f".io.html.{'0a' * 8}.run").mkdir()  # of a run that has recorded nothing
+    assert is_of_a_run([str(tmp_path / f".io.html.{'0a' * 8}.run")]) and not is_of_a_run([str(tmp_path / "results")])
     mistyped = CliRunner().invoke(main, ["report", str(tmp_path / "nothing")])
-    assert mistyped.exit_code == 2 and "does not exist" in mistyped.output and "bench" not in mistyped.output
+    assert mistyped.exit_code == 2 and "cannot be read" in mistyped.output and "bench" not in mistyped.output
 
 
 # ---- launchers -------------------------------------------------------------------------------------------------------
@@ -197,6 +200,9 @@ def test_refuses_what_does_not_exist(tmp_path: pathlib.Path) -> None:
     assert "cb_nods does not exist; did you mean cb_nodes?" in refused("-H", "cb_nods=4", "./app")
     assert "bad value" in refused("-H", "*.h5:cb_nodes=four", "./app")
     assert "there is no folder /missing" in refused("--stats=/missing/file", "--", "./app")
+    assert "neither a level" in refused("--stats=line=2", "--", "./app")
+    for option in ("--report", "--timeline", "--darshan"):  # the name was forgotten
+        assert f"write `{option} FILE --dry-run`" in refused(option, "--dry-run", "--", "./app")
     assert "not of the form" in refused("-H", "cb_nodes", "./app")
     file = tmp_path / "hints"
     file.write_text("cb_nods = 4\n", encoding="utf-8")
@@ -313,7 +319,7 @@ def test_hints_by_name() -> None:
 
 
 def test_hints_that_somebody_has_set() -> None:
-    result = CliRunner().invoke(main, ["hints", "--set", "--json"], env={"MPIOX_HINTS": "cb_nodes=3"})
+    result = CliRunner().invoke(main, ["hints", "--changed", "--json"], env={"MPIOX_HINTS": "cb_nodes=3"})
     rows = {row["name"]: row for row in json.loads(result.output)["hints"]}
     assert rows["cb_nodes"]["value"] == "3"
     assert "default" not in {row["source"] for row in rows.values()} and "mpiox_partition" not in rows
@@ -321,7 +327,7 @@ def test_hints_that_somebody_has_set() -> None:
 
 def test_no_hint_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpiio_ext.hints.in_force", lambda path: [])
-    result = CliRunner().invoke(main, ["hints", "--set"])
+    result = CliRunner().invoke(main, ["hints", "--changed"])
     assert result.output.startswith("no hint is set")
 
 

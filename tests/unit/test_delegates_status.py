@@ -279,10 +279,10 @@ def test_collectives_past_the_delegates_are_said_in_a_line(group: str) -> None:
         for one in (first, second):
             one("open", 0, 1, "/data/a")
             one("open", 3, 1, "/data/b")
-        assert "collective" not in run("--interval", "0", "--group", group)
+        assert "collective" not in run("--interval", "0", "--job-group", group)
         first("collectives", 0, 5)
         second("collectives", 0, 2)
-        said = [line for line in run("--interval", "0", "--group", group).splitlines() if "collective" in line]
+        said = [line for line in run("--interval", "0", "--job-group", group).splitlines() if "collective" in line]
     assert len(said) == 1 and said[0].startswith("7 collective accesses of /data/a did not use the delegates"), said
 
 
@@ -290,9 +290,9 @@ def test_one_group(group: str) -> None:
     """Of several jobs on a host one is shown, by the name of its group or a part of it."""
     with pretending(group, 1), pretending(f"{group}.other", 1):
         for name in (group, f"{group}.o*"):
-            document = json.loads(run("--json", "--interval", "0", "--group", name))
+            document = json.loads(run("--json", "--interval", "0", "--job-group", name))
             assert len(document["delegates"]) == 1
-        assert run("--group", "no such job") == "no I/O delegates of this user on this host\n"
+        assert run("--job-group", "no such job") == "no I/O delegates of this user on this host\n"
 
 
 def test_no_delegates(monkeypatch: pytest.MonkeyPatch) -> None:

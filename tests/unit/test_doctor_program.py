@@ -232,6 +232,21 @@ def test_program_without_mpi(library: pathlib.Path, tmp_path: pathlib.Path) -> N
     assert states(found) == {"found": "ok", "linking": "ok", "mpi": "warning", "under": "warning"}
 
 
+def test_program_with_a_pnetcdf_that_has_its_own_driver(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """It knows the hint that chooses the driver; an older one does not."""
+    text = 'const char *ncmpi_hint(void) { return "%s"; }'
+    for number, hint in enumerate(("nc_header_align_size", "nc_driver")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        flags = ("-shared", "-fPIC", "-Wl,-soname,libpnetcdf.so.9", f"-Wl,-rpath,{folder}")
+        built(folder, "libpnetcdf.so.9", text % hint, *flags)
+        app = built(folder, "app", "const char *ncmpi_hint(void); int main(void) { return !ncmpi_hint(); }",
+                    str(folder / "libpnetcdf.so.9"), f"-Wl,-rpath,{folder}")  # fmt: skip
+        for hints, state in (("", "warning"), ("nc_driver=ufs", "warning"), ("a=b; nc_driver = mpiio", "ok")):
+            found = states(examined(library, str(app), PNETCDF_HINTS=hints))
+            assert found.get("pnetcdf") == (state if hint == "nc_driver" else None), (hint, hints)
+
+
 def test_program_with_mpi_inside(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
     found = examined(library, str(built(tmp_path, "app", FAKE_MPI + "int main(void) { return 0; }")))
     assert states(found)["mpi"] == "error" and "statically" in found["program.mpi"].text

@@ -100,9 +100,9 @@ def test_options_reach_the_model() -> None:
     assert rows("--granularity", "4k", "--start", "512k") != rows("--start", "512k")
     free = rows("--without-locks")[0]
     assert free["lock_requests"] == free["revocations"] == 0 < rows()[0]["lock_requests"]  # type: ignore[operator]
-    assert rows("--stripe", "2M") != rows()
+    assert rows("--stripe-size", "2M") != rows()
     large = rows("--dirty-per-server", "1G")[0]["time_s"]
-    for option, value in (("--dirty-per-server", "512k"), ("--dirty-per-client", "512k"), ("--commit-s", "0.5")):
+    for option, value in (("--dirty-per-server", "512k"), ("--dirty-per-client", "512k"), ("--commit", "0.5")):
         assert rows(option, value)[0]["time_s"] > large  # type: ignore[operator]
     geometry = Geometry.of_stripes(96, servers=6, aggregators=4)
     off, on = (
@@ -111,7 +111,7 @@ def test_options_reach_the_model() -> None:
     )
     assert rows("--no-cache")[0]["time_s"] == off != on == rows("--cache")[0]["time_s"]
     assert rows("--cache", "--dirty-per-server", "0")[0]["time_s"] == off
-    assert rows("--commit", "500ms") == rows("--commit-s", "0.5") != rows()
+    assert rows("--commit", "500ms") == rows("--commit", "0.5") != rows()
     refused = run(*SMALL, "--aggregators", "4", "--no-cache", "--dirty-per-server", "4M")
     assert refused.exit_code == 2 and "--no-cache leaves nothing" in refused.output
 
@@ -290,7 +290,7 @@ def test_picture_compares_with_the_fastest_of_as_many_aggregators() -> None:
     [
         (["--aggregators", "0"], "is not from 1 to"),
         (["--aggregators", "4", "--method", "nosuch"], "unknown partition method"),
-        (["--aggregators", "4", "--stripe", "0"], "stripe_size_bytes must be"),
+        (["--aggregators", "4", "--stripe-size", "0"], "stripe_size_bytes must be"),
         (["--aggregators", "4", "--window", "0"], "window_bytes must be"),
         (["--aggregators", "4", "--start", "4096P"], "end_bytes must be"),
         (["--aggregators", "4", "--plot", "x.txt"], "a picture ends in"),

@@ -86,6 +86,16 @@ def test_aggregators_match_the_servers(servers: int, ranks: int, nodes: int, exp
     assert at_open(servers, ranks, nodes).aggregators == expected
 
 
+@pytest.mark.parametrize(("servers", "nics", "expected"), [
+    (1, 0, 6), (1, 1, 6), (1, 2, 6), (1, 8, 24), (1, 2**31 - 1, 64),  # two a node, or one a card
+    (4, 0, 4), (4, 2, 4), (4, 8, 16), (4, 16, 32), (4, 2**31 - 1, 64), (80, 8, 64)])  # while each has its own
+def test_aggregators_match_the_network_cards(servers: int, nics: int, expected: int) -> None:
+    """Of three nodes with 64 ranks; where one page cache serves all, no card is in the way."""
+    assert at_open(servers, 64, 3, nics=nics).aggregators == expected
+    assert at_open(servers, 64, 3, nics=nics, lock="local").aggregators == 6
+    assert at_open(servers, 64, 3, nics=nics, aggregators=5).aggregators == 5
+
+
 def test_windows_hold_a_stripe() -> None:
     assert at_open(4, 8, 2).window_bytes == MIB
     assert at_open(4, 8, 2, stripe=4 * MIB).window_bytes == 4 * MIB
@@ -160,7 +170,7 @@ def test_the_line_fits_its_buffer() -> None:
     def line(room: int) -> str:
         buffer = ffi.new("char[]", b"\xff" * 1024)
         code = lib.mpiio_ext_partition_decide(
-            b"token", 0, 1, 0, 10**9 + 1, 65537, 2**23, 2**23, 0, 1, ffi.NULL, 65536, 0, 1, b"transpose", 10**9,
+            b"token", 0, 1, 0, 10**9 + 1, 65537, 2**23, 2**23, 0, 0, 1, ffi.NULL, 65536, 0, 1, b"transpose", 10**9,
             numbers, texts, buffer, room,
         )  # fmt: skip
         assert code == 0
@@ -225,6 +235,7 @@ def test_command_line() -> None:
         ({"operation": "append"}, "unknown operation 'append'"),
         ({"method": "cyclic"}, "unknown partition method 'cyclic': choose from auto, even"),
         ({"nodes": -1}, "nodes must be from 0"),
+        ({"nics": -1}, "nics must be from 0"),
         ({"window_bytes": -1}, "window_bytes must be from 0"),
         ({"aggregators": 1.5}, "aggregators must be a whole number"),
         ({"held": "cyclic"}, "unknown partition method 'cyclic' for held: choose from even"),

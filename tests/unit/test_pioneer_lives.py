@@ -124,11 +124,11 @@ def test_what_cannot_be_repeated_is_refused_before_anything_is_written(tmp_path:
     path.save(tmp_path / "path.parquet")
     arguments = ["pioneer", "synthesize", str(tmp_path / "path.parquet"), "-o", str(tmp_path / "out.parquet"),
                  "--mode", "tuned"]  # fmt: skip
-    result = CliRunner().invoke(main, [*arguments, "--opens", "2"])
+    result = CliRunner().invoke(main, [*arguments, "--multiply", "opens=2"])
     assert result.exit_code != 0
     assert "scale of opens: input was there before the program, which removes or renames it" in result.output
     assert not (tmp_path / "out.parquet").exists()
-    result = CliRunner().invoke(main, [*arguments, "--files", "2"])
+    result = CliRunner().invoke(main, [*arguments, "--multiply", "files=2"])
     assert result.exit_code == 0, result.output
     assert ("rename", "input.1", "input.done.1") in calls(WorkloadPath.load(tmp_path / "out.parquet"))
 

@@ -120,8 +120,8 @@ def test_results_of_two_runs_are_never_mixed(tmp_path: pathlib.Path, launcher: F
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [(["--scale", "files=2"], "it is for --mode tuned"), (["--scale", "file=2"], "'file=2' is not files=X"),
-     (["--mode", "tuned", "--scale", "files=-1"], "scale of files"), (["--launcher", "/no/mpiexec"], "/no/mpiexec")],
+    [(["--multiply", "files=2"], "it is for --mode tuned"), (["--multiply", "file=2"], "'file=2' is not files=X"),
+     (["--mode", "tuned", "--multiply", "files=-1"], "scale of files"), (["--launcher", "/no/mpiexec"], "/no/mpiexec")],
 )  # fmt: skip
 def test_options_that_make_no_sense(tmp_path: pathlib.Path, more: list[str], said: str) -> None:
     words = ["pioneer", "all", str(saved_table(tmp_path)), "-o", str(tmp_path / "out"), *more]

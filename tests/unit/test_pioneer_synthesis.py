@@ -450,7 +450,7 @@ def test_commands(tmp_path: pathlib.Path) -> None:
     done = run("synthesize", tmp_path / "plain.json", "-o", tmp_path / "made.parquet")
     assert "it has no shapes: all characteristics are drawn independently" in done.output
     words = ("synthesize", tmp_path / "path.parquet", "-o", tmp_path / "made.parquet", "--mode", "tuned")
-    done = run(*words, "--files", 0)
+    done = run(*words, "--multiply", "files=0")
     assert done.exit_code == 2
     assert "scale of files" in done.output
 

@@ -85,7 +85,7 @@ def test_an_interactive_chart_carries_its_values_and_series() -> None:
     marks = json.loads(ET.fromstring(text).get("data-marks", ""))
     assert [mark[2:] for mark in marks] == [[0, "reads\ntime [s]: 1\nMB/s: 10 MB/s"],
                                             [0, "reads\ntime [s]: 2\nMB/s: 20 MB/s"]]
-    path = re.search(r'class="series-0">\s*<path d="M ([\d.]+) ([\d.]+)', text)
+    path = re.search(r'class="series-0">\s*<path d="M([\d.]+) ([\d.]+)', text)
     assert path is not None and [float(word) for word in path.groups()] == pytest.approx(marks[0][:2], abs=0.06)
     assert text.count('class="key-0"') == 2 and "data-marks" not in plots.svg(_chart(line))
 
@@ -108,12 +108,14 @@ def test_a_page_says_all_and_fetches_nothing() -> None:
     section = page.Section(anchor="one", title="One <1>", sentences=["s & t"], facts=[("name", "value")],
                            findings=[found], figures=figures, grids=[grid])  # fmt: skip
     last = page.Section(anchor="two", title="Two")
-    text = page.document("T <t>", [section, last], head="below", notices=[found], foot="by X.", interactive=True)
+    text = page.document("T <t>", [section, last], lead=["first `code`"], picture="No picture: none.", head="below",
+                         notices=[found], foot="by X.", interactive=True)  # fmt: skip
     read = Page(text)
-    assert [problem for problem in read.problems if "data:image" not in problem] == []
+    assert read.problems == [] and [one[:15] for one in read.data] == ["data:image/svg+"]
     assert "onload" not in text and read.elements["script"] == 1
     assert read.of_class("plain") == [[["name", "n"], ["a_<b>", "1"], ["c", "✖ FAILED"]]]
-    for words in ("T <t>", "below", "One <1>", "s & t", "value", "slow & odd", "→ mend it", "what", "a note", "by X."):
+    for words in ("T <t>", "first code", "No picture: none.", "below", "One <1>", "s & t", "value", "slow & odd",
+                  "→ mend it", "what", "a note", "by X."):
         assert words in read.text, words
     assert "prefers-color-scheme: dark" in read.raw and "@media print" in read.raw
 

@@ -41,13 +41,15 @@ def drawn(random_: random.Random, number: int, start: int) -> Call:
     """Return a call of any kind; those that the modules count, and others."""
     operation = random_.choice([
         "open", "close", "pwrite", "pwrite", "pread", "read", "write", "writev", "lseek", "stat", "fstat", "fsync",
-        "dup", "mmap", "rename", "unlink", "ftruncate", "fopen", "fread", "fwrite", "fgets", "fputs", "fseek",
+        "dup", "mmap", "rename", "unlink", "copy_file_range", "sendfile",
+        "ftruncate", "fopen", "fread", "fwrite", "fgets", "fputs", "fseek",
         "fflush", "fclose", "fdopen", "MPI_File_open", "MPI_File_write_at", "MPI_File_read_at_all",
         "MPI_File_iwrite", "MPI_File_set_view",
         "MPI_File_write_all_begin", "MPI_File_sync", "MPI_File_close", "MPI_File_read_shared_c", "MPI_Wait",
     ])  # fmt: skip
     size = random_.choice(SIZES)
-    moves = any(verb in operation for verb in ("read", "write", "fgets", "fputs"))
+    copies = operation in ("copy_file_range", "sendfile")
+    moves = copies or any(verb in operation for verb in ("read", "write", "fgets", "fputs"))
     mpi = operation.startswith("MPI_")
     failed = random_.random() < 0.05
     offset = random_.choice((-1, 0, 4096, 4095, 512 * random_.randrange(99), random_.randrange(1 << 40)))
@@ -58,7 +60,10 @@ def drawn(random_: random.Random, number: int, start: int) -> Call:
         result=-1 if failed else 0 if mpi or not moves else size // 8 if operation in ("fread", "fwrite") else size,
         count=size // 8 if operation in ("fread", "fwrite") else -1,
         mode=0o640 if operation == "open" else 9 if operation == "MPI_File_open" else -1,
-        file2=random_.randrange(1, len(NAMES) + 1) if operation == "rename" else -1,
+        file2=random_.randrange(1, len(NAMES) + 1)
+        if operation == "rename" or (copies and random_.random() < 0.8)
+        else -1,
+        offset2=random_.choice((-1, 0, 4096, random_.randrange(1 << 40))) if copies else -1,
         comm_size=random_.choice((1, 4)) if operation == "MPI_File_open" else -1,
         hints=1 if operation in ("MPI_File_open", "MPI_File_set_view") and random_.random() < 0.5 else -1,
     )  # fmt: skip
@@ -167,14 +172,41 @@ def test_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
     for rank, some in enumerate((calls, calls[:2])):
         assert record(tmp_path, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
     assert [head.rank for head in recordings.heads([tmp_path])] == [0, 1]
-    found = in_calls(tmp_path, 8.0, bands=2, bins=8)
-    assert found is not None
+    seen = in_calls(tmp_path, 8.0, bands=2, bins=8, files=[NAMES[1], NAMES[0]])
+    assert seen is not None and seen.uncounted_s == 0
+    assert seen.moved[1].sum() == pytest.approx(8 + 8 + 4) and seen.moved[1, 1, 2] == pytest.approx(16)
+    assert not seen.moved[0].any()
+    found = seen.line
     assert found[2][:, 0] == pytest.approx([0.5, 0.5], abs=1e-3)
     assert found[1][:, 2] == pytest.approx([1, 1], abs=1e-3)
     assert found[0].sum(axis=0) == pytest.approx([0, 0, 0, 0, 0, 0, 1, 1], abs=1e-3)
     assert found[0][1].sum() == 0
     assert found.sum() == pytest.approx(5, abs=1e-3)
     assert in_calls(tmp_path / "nothing", 8.0, bands=2, bins=8) is None
+
+
+def test_who_waits_for_others(tmp_path: pathlib.Path) -> None:
+    """A collective call of two ranks, of which one carries the requests out; calls that no counter has take time."""
+    second = 10**9
+    call = Call(operation="MPI_File_write_at_all", start=2 * second, duration=4 * second, size=8, offset=0)
+    own = write(3 * second, 8, duration=2 * second)
+    removed = Call(operation="unlink", start=7 * second, duration=second)
+    begin = Call(operation="stat", start=0, duration=1)
+    for rank, some in enumerate(([begin, own, call], [begin, call, removed])):
+        assert record(tmp_path, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
+    seen = in_calls(tmp_path, 8.0, bands=2, bins=8)
+    assert seen is not None
+    assert seen.line[3][0] == pytest.approx([0, 0, 1, 0, 0, 1, 0, 0], abs=1e-3)
+    assert seen.line[3][1] == pytest.approx([0, 0, 1, 1, 1, 1, 0, 0], abs=1e-3)
+    assert seen.uncounted_s == pytest.approx(0.5, abs=1e-3)  # of two ranks
+
+
+def test_a_sync_of_what_the_c_library_has_opened(tmp_path: pathlib.Path) -> None:
+    """Its time is the file's, although POSIX has not opened it."""
+    calls = [Call(operation="fopen", start=0, result=1), Call(operation="fsync", start=5000, duration=10**9)]
+    assert record(tmp_path, NAMES, calls).returncode == 0
+    (found,) = only(tmp_path).records[only(tmp_path).records["module"] == recordings.MODULES.index("POSIX")]
+    assert found["busy"].tolist() == [0, 10**9, 0]
 
 
 def test_many_files_share_a_record(tmp_path: pathlib.Path) -> None:

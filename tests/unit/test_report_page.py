@@ -101,7 +101,7 @@ def test_phone_print_and_dark(tmp_path):
     style = html.split("<style>")[1].split("</style>")[0]
     assert style.count("{") == style.count("}")
     for rule in ("@media print", "print-color-adjust: exact", "details::details-content", "prefers-color-scheme: dark",
-                 "@media (max-width", "overflow-x: auto"):
+                 "@media screen and (max-width", "overflow-x: auto"):
         assert rule in style
     script = html.split("<script>")[1].split("</script>")[0]
     assert "beforeprint" in script

@@ -14,13 +14,18 @@ from click.testing import CliRunner
 
 import mpiio_ext
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.run import library, opening
+from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.report.drawing import draw
+from mpiio_ext.analytics.report.timeline import rank_chart
+from mpiio_ext.analytics.run import gather, library, opening, over_time
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
 from mpiio_ext.cli import logged, main
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.recordings import STATISTICS, has_recordings
 from mpiio_ext.errors import ArgumentError, FileSystemError
+from mpiio_ext.launchers import RANK_VARIABLES
+from mpiio_ext.pioneer.darshan import recordings
 from mpiio_ext.pioneer.darshan.log import Job, write
 from mpiio_ext.pioneer.darshan.names import record_id
 from mpiio_ext.pioneer.darshan.records import Calls, Kind, Layout
@@ -40,26 +45,30 @@ def calls(start_s: float, count: int, size: int, offset: int, each_s: float) -> 
                  end=(at + 0.9e9 * each_s).astype(np.int64))  # fmt: skip
 
 
-def log_of(path: pathlib.Path, ranks: int, *, count: int = 20, size: int = 512, dxt: bool = True) -> None:
-    """Write a log of ranks that each write small pieces of one file for ten seconds."""
-    layout, name = Layout("POSIX"), "/scratch/out.h5"
+def log_of(
+    path: pathlib.Path, ranks: int, *, count: int = 20, size: int = 512, dxt: bool = True, opening_s: float = 0.0,
+    name: str = "/scratch/out.h5", maps: int = 0, each_s: float = 9.0,
+) -> None:  # fmt: skip
+    """Write a log of ranks that each write small pieces of one file, for `each_s` of ten seconds."""
+    layout = Layout("POSIX")
     row = np.zeros(1, record_type(layout))
     row["id"], row["rank"] = record_id(name), -1
     values = {"OPENS": ranks, "WRITES": ranks * count, "BYTES_WRITTEN": ranks * count * size,
               "SEQ_WRITES": ranks * count, "SIZE_WRITE_100_1K": ranks * count, "FILE_NOT_ALIGNED": ranks * count,
               "FILE_ALIGNMENT": 4096, "SLOWEST_RANK_BYTES": count * size,
-              "FASTEST_RANK_BYTES": count * size}  # fmt: skip
+              "FASTEST_RANK_BYTES": count * size, "MMAPS": maps}  # fmt: skip
     for counter, value in values.items():
         row["counters"][0, layout.at(counter)] = value
-    times = {"F_WRITE_TIME": 9.0 * ranks, "F_WRITE_START_TIMESTAMP": 0.1, "F_WRITE_END_TIMESTAMP": 9.6,
-             "F_OPEN_START_TIMESTAMP": 0.05, "F_CLOSE_END_TIMESTAMP": 9.7, "F_SLOWEST_RANK_TIME": 9.0,
-             "F_FASTEST_RANK_TIME": 9.0}  # fmt: skip
+    times = {"F_WRITE_TIME": each_s * ranks, "F_META_TIME": opening_s * ranks,
+             "F_WRITE_START_TIMESTAMP": 0.1, "F_WRITE_END_TIMESTAMP": 9.6,
+             "F_OPEN_START_TIMESTAMP": 0.05, "F_CLOSE_END_TIMESTAMP": 9.7, "F_SLOWEST_RANK_TIME": each_s + opening_s,
+             "F_FASTEST_RANK_TIME": each_s + opening_s}  # fmt: skip
     for counter, value in times.items():
         row["times"][0, layout.at(counter)] = value
     heats, accesses = [], []
     for rank in range(ranks):
         heat, segments = Heat(), Segments()
-        some = calls(0.1 + 0.05 * (rank % 10), count, size, rank * size * count, 9.0 / count)
+        some = calls(0.1 + 0.05 * (rank % 10), count, size, rank * size * count, each_s / count)
         heat.add(some)
         segments.add(some)
         heats.append(heat.packed("POSIX", rank, 10.0))
@@ -94,7 +103,7 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
     (row,) = found.files.rows()
     assert (row["file"], row["writes"], row["mean_write_bytes"], row["write_pattern"]) == (
         "/scratch/out.h5", 80, 512.0, "strided")  # fmt: skip
-    assert row["write_sizes"] == "100 % of 100 B to 1 KiB" and row["read_sizes"] is None
+    assert row["write_sizes"] == "100 % of 100 B to 1,024 B" and row["read_sizes"] is None
     assert row["who"] == "all 4 ranks" and found.files.table().num_rows == 1
     assert {"time-line-ranks", "bandwidth", "heat"} == set(found.figures)
     assert "<svg" in found.figures["heat"]._repr_html_() and found.figures["bandwidth"].table().num_rows == 120
@@ -115,9 +124,10 @@ def test_without_every_access_the_picture_is_of_bytes(tmp_path: pathlib.Path) ->
 
 
 def test_what_is_no_run_is_refused(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "other.html").write_text(pages.document("Other", []), encoding="utf-8")
+    other = pages.document("Other", [], lead=["It is."], picture="None.")
+    (tmp_path / "other.html").write_text(other, encoding="utf-8")
     (tmp_path / "text").write_text("neither", encoding="utf-8")
-    for name, message in (("other.html", "no page of"), ("none", "there is no such page"), ("text", "log")):
+    for name, message in (("other.html", "no page of"), ("none", "none: cannot be read"), ("text", "log")):
         with pytest.raises(mpiio_ext.MpiioExtError, match=message):
             mpiio_ext.run_report(tmp_path / name)
     with pytest.raises(ArgumentError):
@@ -133,6 +143,72 @@ def test_a_page_without_calls_says_so(tmp_path: pathlib.Path) -> None:
     text = page(document)
     assert has_recordings(tmp_path)
     assert "<code>mpiio-ext doctor -- PROGRAM</code>" in text and "<figure>" not in text and not Page(text).problems
+
+
+@pytest.mark.parametrize(("uses_mpiio", "there", "unclosed", "words"), [
+    (False, False, [], "No call reached the library"),
+    (False, True, [], "The library was under the program, and no file was opened with MPI-IO"),
+    (True, True, ["a", "b"], "ended without closing `a` and 1 more file: what the library did is not known"),
+    (True, False, [], "this tells whether it is under the program, and whether its statistics are on: `"),
+])  # fmt: skip
+def test_why_the_library_has_reported_on_no_file(
+    uses_mpiio: bool, there: bool, unclosed: list[str], words: str
+) -> None:
+    said = gather._silent({"uses_mpiio": uses_mpiio, "processes": 2}, "./app", there, unclosed)
+    assert words in said and "MPIOX_STATS" not in said
+
+
+def test_files_without_room_make_a_number_the_least(tmp_path: pathlib.Path) -> None:
+    log_of(tmp_path / "run.darshan", 1, name=recordings.OTHERS)
+    document = mpiio_ext.run_report(tmp_path / "run.darshan").document
+    assert ["files opened", "at least 1"] in document["facts"] and document["files"][0]["who"] == "the program"
+    assert "At least 6 more files, with less time" in page(document | {"files_in_all": 7})
+
+
+def test_the_time_of_opening_is_shown(tmp_path: pathlib.Path) -> None:
+    log_of(tmp_path / "run.darshan", 4, opening_s=0.5)
+    document = mpiio_ext.run_report(tmp_path / "run.darshan").document
+    assert ["of it opening, closing, metadata", "500 ms"] in document["facts"]
+    assert document["files"][0]["opening_s"] == pytest.approx(0.5)
+    assert "of it opening, metadata</th>" in page(document)
+
+
+def test_mapped_memory_withholds_the_sentence(tmp_path: pathlib.Path) -> None:
+    """Where the file may have taken a part of the time: a small one cannot."""
+    few = opening.first_sentence([], 0.01, 10.0, mapped=["/a/x.npy", "/a/y"])
+    assert few.endswith("; how long it was in mapped memory of `x.npy` and 1 more file is not known."), few
+    for size, words in ((1000, "too little to be worth tuning"), (30_000_000, "is not known")):
+        (tmp_path / "mapped").write_bytes(bytes(size))
+        log_of(tmp_path / "run.darshan", 1, name=str(tmp_path / "mapped"), maps=1, each_s=0.001)
+        document = mpiio_ext.run_report(tmp_path / "run.darshan").document
+        assert words in document["sentence"], document["sentence"]
+        assert any("mapped memory" in text for text in document["unknown"]) == (size > 1000)
+
+
+def test_calls_that_no_counter_has_withhold_the_sentence() -> None:
+    said = opening.first_sentence([], 0.01, 10.0, other_s=5.0)
+    assert said.endswith("(10 ms of 10 s), and up to 5 s in calls that fail, or that change names or sizes."), said
+    assert "too little" in opening.first_sentence([], 0.01, 10.0, other_s=0.1)
+
+
+def test_waiting_has_a_place_in_the_time_line() -> None:
+    line = np.zeros((4, 2, 120))
+    line[3, 1], line[1, 0] = 8.0 / 120, 8.0 / 120
+    chart = rank_chart(Activity("HEATMAP", 2, 8.0), line)
+    assert chart is not None and chart.data["levels"]["waiting"] == [[0] * 120, [4] * 120]
+    assert "Waiting: in an MPI-IO call, and in no request of its own" in chart.data["caption"]
+    assert draw(chart).count("waiting") >= 1
+
+
+def test_bandwidth_of_files() -> None:
+    rows = [{"file": f"/d/{name}", "read_bytes": 0, "written_bytes": 1000} for name in "ab"]
+    moved = np.zeros((2, 2, 120))
+    moved[0, 1, 10], moved[1, 1, 20] = 1000, 500
+    chart = over_time.of_files(rows, moved, 12.0)
+    assert chart is not None and [one["name"] for one in chart.data["series"]] == ["a written", "b written"]
+    assert max(chart.data["series"][1]["y"]) == pytest.approx(5000)  # 500 B in 0.1 s
+    assert "25 % of their bytes are not shown" in chart.data["caption"] and chart.title.endswith("most time: a, b")
+    assert over_time.of_files(rows, np.zeros((2, 2, 120)), 12.0) is None
 
 
 def test_a_page_that_is_too_large_leaves_things_out() -> None:
@@ -166,8 +242,8 @@ def told(cause: str, title: str, *, confidence: str = "high", at_most: bool = Fa
     ("one", "words"),
     [
         (told("small_requests", "Small and not consecutive (independent calls).", mean_request=4096.0, at_most=True),
-         "Your program spent 38 % of its time in I/O; up to 9 s of 10 s were 4 KiB independent writes to `out.h5` and "
-         "4 more files."),
+         "Your program spent 38 % of its time in I/O; up to 9 s of 10 s were 4,096 B independent writes to `out.h5` "
+         "and 4 more files."),
         (told("few_aggregators", "Too few aggregators: one rank writes all.", time=12.0),
          "Your program spent 38 % of its time in I/O; all of these 10 s were collective writes to `out.h5` and 4 more "
          "files that too few aggregators carry out."),
@@ -225,6 +301,20 @@ def test_a_gain_is_named_only_where_it_was_measured() -> None:
     assert opening.help_sentence(measured).startswith("What would help: delegates that collect these accesses: `")
     assert measured["command"] == "mpirun -n 4 mpiio-ext run -H mpiox_delegates=2 -- ./app"
     assert opening.paying([{"delegation": "2 delegates"}], "./app", 4) is None
+    steps = ["Sort.", "Let delegates collect them.", "Let the tuner: `mpiio-ext tune -- ./app`"]
+    assert opening.with_gain(steps, None) == [
+        "Sort. Gain: not known.", "Let delegates collect them. Gain: not known.", steps[2]]  # fmt: skip
+    with_both = opening.with_gain(steps, opening.paying([{"delegation": says}], "./app", 4))
+    assert "mpiox_delegates=2 -- ./app` Gain: 2.8 to 11 times" in with_both[1] and with_both[2] == steps[2]
+
+
+def test_columns_without_values_are_left_out(tmp_path: pathlib.Path) -> None:
+    line = {"kind": "file", "path": "a", "ranks": 4, "write_requests": 3, "write_request_bytes": 300}
+    (tmp_path / STATISTICS).write_text(json.dumps(line) + "\n")
+    document = of_folder(tmp_path) | {"facts": [["a", "b"]], "library": library.table(library.read(
+        tmp_path / STATISTICS)[0])}  # fmt: skip
+    text = page(document)
+    assert "mean request</th>" in text and "between nodes</th>" not in text and ">why</th>" not in text
 
 
 def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:
@@ -262,14 +352,30 @@ def test_a_full_disk_keeps_the_recordings(
     recording = logged.Recording.of([logged.RunPage(tmp_path / "io.html")])
     recording.prepare()
     monkeypatch.setattr(logged, "write_whole", full)
-    logged._results([b"1", b"ended"], recording)
+    logged._results([b"1", b"ended", b"0"], recording)
     said = capsys.readouterr().err
     assert f"no page: {tmp_path / 'io.html'}: cannot be written: No space left on device\n" in said
     assert f"the recordings stay: mpiio-ext report {recording.folder} -o FILE.html\n" in said
     assert recording.folder.is_dir() and not (tmp_path / "io.html").exists()
     monkeypatch.undo()
-    logged._results([b"1", b"ended"], recording)
+    logged._results([b"1", b"ended", b"0"], recording)
     assert not recording.folder.exists() and (tmp_path / "io.html").is_file()
+
+
+@pytest.mark.parametrize(("status", "words"), [
+    (b"3", "the program ended with status 3"), (b"-9", "the program was ended by signal SIGKILL"), (b"0", ""),
+])  # fmt: skip
+def test_how_the_program_ended_is_told(
+    status: bytes, words: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in RANK_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    recording = logged.Recording.of([logged.RunPage(tmp_path / "io.html", ("./a b", "x"))])
+    recording.prepare()
+    logged._results([b"1", b"ended", status], recording)
+    document = document_of(tmp_path / "io.html")
+    assert document["lacks"] == ([words] if words else [])
+    assert "`mpiio-ext doctor -- './a b' x`" in document["notices"][0]  # of what was run, though nothing was recorded
 
 
 def test_the_recorder_leaves_its_own_folder_out(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,14 +141,16 @@ def test_ctrl_c_ends_it() -> None:
     """The address and the tunnel are printed at once; a second server cannot take the port."""
     words = ["env", "--default-signal=INT", sys.executable, "-m", "mpiio_ext", "top", "--serve", "nosuch"]
     with contextlib.ExitStack() as stack:
-        process = stack.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        process = stack.enter_context(
+            subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        )
         stack.callback(process.kill)
         assert process.stdout is not None and process.stderr is not None
         url, tunnel = (process.stdout.readline().strip() for _ in range(2))
         port = urlsplit(url).port
         assert tunnel == f"From another machine, first: ssh -L {port}:127.0.0.1:{port} {os.uname().nodename}"
         second = subprocess.run([*words, "--port", str(port)], capture_output=True, text=True, timeout=60)
-        assert (second.returncode, second.stdout) == (1, "")
+        assert (second.returncode, second.stdout) == (2, "")
         assert f"port {port} of 127.0.0.1" in second.stderr and "Traceback" not in second.stderr
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.common import units
 from mpiio_ext.common.options import Bandwidth, Duration, Size
-from mpiio_ext.common.units import seconds_text, size_text
+from mpiio_ext.common.units import count_text, seconds_text, size_text
 from support.cbuild import ROOT
 
 
@@ -149,6 +149,11 @@ def test_rounded_sizes_are_read_back(count: float) -> None:
 )  # fmt: skip
 def test_times(value: float, text: str) -> None:
     assert seconds_text(value) == text
+
+
+def test_numbers_of_things() -> None:
+    assert [count_text(each, "file") for each in (0, 1, 2000)] == ["0 files", "1 file", "2,000 files"]
+    assert [count_text(each, "process", "processes") for each in (1, 3)] == ["1 process", "3 processes"]
 
 
 def test_one_place_reads_and_writes_them() -> None:

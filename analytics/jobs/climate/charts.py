@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 
+from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.jobs.climate.months import month_at, month_boxes, months_of
 from mpiio_ext.analytics.jobs.climate.watch import Watched
@@ -46,8 +47,12 @@ def months_chart(
         panels.append({"title": kind_of(history.motif, history.scale), "boxes": boxes, "changes": changes})
     names = [datetime.date(year, month, 1).strftime("%b %y" if month == 1 or at == 0 else "%b")
              for at, (year, month) in enumerate(months)]  # fmt: skip
-    return Chart(kind="months", name=name, title=f"{one.label}{_on(system)} by month",
-                 data={"panels": panels, "months": names, "quantity": one.unit})  # fmt: skip
+    moved = sum(bool(panel["changes"]) for panel in panels)
+    told = f"{moved} of {count_words(len(panels), 'history', 'histories')} changed level" if moved else (
+        "no change of level")  # fmt: skip
+    return Chart(kind="months", name=name, title=f"{one.label}{_on(system)} by month: {told}",
+                 data={"panels": panels, "months": names, "quantity": one.unit,
+                       "dates": [f"{year}-{month:02}" for year, month in months]})  # fmt: skip
 
 
 def _on(system: str) -> str:
@@ -75,7 +80,9 @@ def averages_chart(name: str, system: str, every: Sequence[Partition], rules: Ru
             "short": (found.short * one.factor).tolist(), "long": (found.long * one.factor).tolist(), "spans": spans,
             "outliers": outliers, "apart": longest_interval(found.history.jobs.times()),
         })  # fmt: skip
-    return Chart(kind="averages", name=name, title=f"Regimes of {one.label.lower()}{_on(system)}",
+    regions, alone = (sum(len(panel[what]) for panel in panels) for what in ("spans", "outliers"))
+    told = f"{count_words(regions, 'long-term region')}, {count_words(alone, 'transient')}"
+    return Chart(kind="averages", name=name, title=f"Regimes of {one.label.lower()}{_on(system)}: {told}",
                  data={"panels": panels, "quantity": one.unit, "short_days": rules.short_days,
                        "long_days": rules.long_days})  # fmt: skip
 
@@ -96,7 +103,10 @@ def correlation_chart(found: Sequence[Correlation], level: float) -> Chart | Non
     cells = {(one.metric, one.group): one for one in mine}
     rows = [[cells.get((name, group)) for group in groups] for name in names]
     labels = [metric(name).label + (" †" if metric(name).extensive else "") for name in names]
-    return Chart(kind="correlations", name="correlations", title="Correlation with performance", data={
+    most = max((one for one in mine if one.metric == names[0]), key=lambda one: abs(one.coefficient))
+    title = (f"Performance and {metric(names[0]).label} correlate most: Spearman's coefficient "
+             f"{most.coefficient:+.2f} on {most.group}")  # fmt: skip
+    return Chart(kind="correlations", name="correlations", title=title, data={
         "rows": labels, "columns": groups,
         "values": [[None if cell is None else cell.coefficient for cell in row] for row in rows],
         "sure": [[cell is not None and cell.p_corrected <= level for cell in row] for row in rows],

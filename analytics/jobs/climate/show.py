@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mpiio_ext.analytics.analyses.counting import count_words
@@ -22,7 +22,7 @@ from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.regimes.partition import REGIMES
 from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
 from mpiio_ext.analytics.jobs.statistics.moved import Moved
-from mpiio_ext.analytics.report.drawing import drawings
+from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.report.plain import aligned
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
@@ -237,14 +237,12 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
              _day(shift.time, zone), _value(target, shift.change.before), _value(target, shift.change.after),
              "–" if shift.change.ratio != shift.change.ratio else f"{100 * (shift.change.ratio - 1):+.0f} %",
              _p(shift.p_corrected)) for one, shift in shifts]  # fmt: skip
-    within = made.options.within_days
-    words = ["No history has fallen to a lower level" + (f" within the last {within:g} days." if within else ".")]
     grids = [_grid(("motif", "file system", "what moved with it", "since", "before", "after", "change", "p"), rows, 3,
                    _LONGER, folded=True)] if rows else []  # fmt: skip
     unseen = [f"{line[0].upper()}{line[1:]}." for line in _silence(made, zone)]
     together = [f"{line}." for line in _together(made, zone)]
     return Section(anchor="changes", title="What changed", findings=findings, grids=grids,
-                   sentences=[*([] if findings else words), *together, *unseen])  # fmt: skip
+                   sentences=[*together, *unseen])  # fmt: skip
 
 
 def _quartiles(one: Box | None) -> str:
@@ -291,11 +289,8 @@ def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _correlation_section(made: Study, drawn: Mapping[str, str]) -> Section:
+def _correlation_section(made: Study, figures: Sequence[Figure]) -> Section:
     rows = _correlation_rows(made.correlations)
-    figures = [Figure(title="Spearman's coefficient with performance", drawing=drawn["correlations"],
-                      caption="Coloured and bold: sure after correction for all tests of the table. " + _LONGER)
-               ] if "correlations" in drawn else []  # fmt: skip
     columns = ("metric", "file system", "jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p", "within histories")
     return Section(anchor="correlation", title="Correlation with performance", figures=figures, sentences=[
         "Of the normalised performance (over the best job of its kind) with each metric, over all jobs of a file "
@@ -351,28 +346,44 @@ def _known_grid(made: Study) -> Grid:
                  "the servers saw less than the job itself moved, or a 0 that cannot be.")  # fmt: skip
 
 
+_CAPTIONS = {
+    "months": "Box from the first to the third quartile with the median, whiskers at the 5th and the 95th percentile; "
+              "dashed: a change of level, to more (▲) or to less (▼).",
+    "averages": "Shaded: long-term regions, orange low, blue high. Crosses: transients.",
+    "correlations": f"Coloured and bold: sure after correction for all tests of the table. {_LONGER}",
+}  # fmt: skip
+
+
+def _lead(made: Study, zone: datetime.tzinfo) -> list[str]:
+    """Return the first sentences: the largest fall, or that there is none."""
+    within = made.options.within_days
+    span = f" within the last {within:g} days" if within is not None else ""
+    if not made.regressions:
+        return [f"No history has fallen to a lower level{span}."]
+    first, count = made.regressions[0], len(made.regressions)
+    assert first.regression is not None
+    more = f"; {count - 1:,} more have fallen too" if count > 1 else ""
+    return [f"{_headline(first, first.regression, made.options.target, zone)}{more}."]
+
+
 def page(made: Study, title: str, zone: datetime.tzinfo) -> str:
     """Return the page: what changed, months, coverage, correlations, regimes, and which rows count."""
-    captions = {
-        "months": "Box from the first to the third quartile with the median, whiskers at the 5th and the 95th "
-                  "percentile; dashed: a change of level, to more (▲) or to less (▼).",
-        "averages": "Shaded: long-term regions, orange low, blue high. Crosses: transients.",
-    }  # fmt: skip
-    figures: dict[str, list[Figure]] = {"months": [], "averages": []}
-    charts = charts_of(made, zone)
-    drawn = drawings(charts)
-    for chart in charts:
-        if chart.kind in figures:
-            figures[chart.kind].append(Figure(title=chart.title, drawing=drawn[chart.name],
-                                              caption=captions[chart.kind]))  # fmt: skip
+    figures: dict[str, list[Figure]] = {kind: [] for kind in _CAPTIONS}
+    for chart in charts_of(made, zone):
+        figures[chart.kind].append(figure(chart, _CAPTIONS[chart.kind]))
+    fallen = made.regressions[:1]
+    worst = [f"months-{_systems(made).index(one.system)}.csv" for one in fallen]
+    first = sorted(figures["months"], key=lambda one: one.name not in worst)[:1]
+    others = [one for one in figures["months"] if one not in first]
     sections = [
         _changes(made, zone),
-        Section(anchor="climate", title="Climate", figures=figures["months"]),
+        *([Section(anchor="climate", title="Climate", figures=others)] if others else []),
         _coverage_section(made),
-        _correlation_section(made, drawn),
+        _correlation_section(made, figures["correlations"]),
         _regimes_section(made, figures["averages"]),
         _rows_section(made),
     ]  # fmt: skip
     head = (f"{count_words(len(made.table), 'job')} in {count_words(len(made.every), 'history', 'histories')} of the "
             "same application, file system, motif and processes.")  # fmt: skip
-    return pages.document(title, sections, head=head)
+    picture = first[0] if first else "No picture: no history has two jobs."
+    return pages.document(title, sections, lead=_lead(made, zone), picture=picture, head=head)

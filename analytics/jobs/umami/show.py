@@ -9,12 +9,11 @@ from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.jobs.coverage import MOST_COVERAGE
 from mpiio_ext.analytics.jobs.filters import left_out
 from mpiio_ext.analytics.jobs.gaps import longest_interval
-from mpiio_ext.analytics.jobs.history import name_of
 from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.umami.rows import Row, Umami
 from mpiio_ext.analytics.report.plain import aligned
 from mpiio_ext.common import page as pages
-from mpiio_ext.common.page import Figure, Grid, Section
+from mpiio_ext.common.page import Grid, Section
 from mpiio_ext.common.units import number_words
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def _plain(values: Numbers, factor: float) -> list[float | None]:
     return [None if value != value else value * factor for value in values.tolist()]
 
 
-def chart(found: Umami, *, heading: bool = False, narrow: bool = False) -> Chart:
+def chart(found: Umami, *, heading: bool = False) -> Chart:
     """Return the figure: a time line beside a box for each metric.
 
     Parameters
@@ -44,31 +43,31 @@ def chart(found: Umami, *, heading: bool = False, narrow: bool = False) -> Chart
     found : Umami
     heading : bool
         With a heading, where nothing else says which job it is.
-    narrow : bool
-        As wide as a phone, names above their lines.
     """
     rows = []
     for row in found.metrics:
         factor, box = row.metric.factor, row.box
         rows.append({
-            "label": row.metric.label if narrow else _wrapped(row.metric.label), "values": _plain(row.values, factor),
+            "label": row.metric.label, "values": _plain(row.values, factor),
             "value": None if row.value is None else row.value * factor,
             "box": box and [factor * value for value in box.numbers],
             "quarter": None if row.quarter is None else row.quarter - 1,
             "judged": row.metric.big_is_good is not None, "words": _words(row.value, row),
             "verdict": row.verdict or ("not known" if box else "no history"), "quantity": row.metric.unit,
         })  # fmt: skip
-    title = f"UMAMI of job {found.job}: {name_of(found.motif, found.system, found.scale)}"
-    return Chart(kind="umami", name="umami-narrow" if narrow else "umami", title=title,
+    title = f"Job {found.job}: {_finding(found)}"
+    return Chart(kind="umami", name="umami", title=title,
                  data={"rows": rows, "times": found.times.tolist(), "place": found.place,
-                       "apart": longest_interval(found.times), "narrow": narrow,
+                       "apart": longest_interval(found.times),
                        "heading": f"Job {found.job}: {found.about}" if heading else ""})  # fmt: skip
 
 
-def _wrapped(label: str, most: int = 17) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(label, most, break_long_words=True))
+def _finding(found: Umami) -> str:
+    """Return what the figure shows: how many metrics are in their worst and in their best quarter."""
+    judged = [row.quarter for row in found.metrics if row.metric.big_is_good is not None and row.quarter is not None]
+    if not judged:
+        return f"none of {len(found.metrics)} metrics can be judged"
+    return f"of {len(judged)} metrics {judged.count(1)} in their worst quarter, {judged.count(4)} in their best"
 
 
 def document(found: Umami) -> dict[str, Any]:
@@ -120,15 +119,17 @@ def _unused(found: Umami) -> list[str]:
     return [*lines, *(f"{line}." for line in left_out(found.left_out))]
 
 
-def page(found: Umami, drawing: str, narrow: str) -> str:
+def page(found: Umami) -> str:
     """Return one page: the UMAMI, also narrow, and the weather as a table; it fetches nothing."""
     grid = Grid(columns=_COLUMNS, numbers=(False, True, False, True, True, True), rows=_table(found))
+    from mpiio_ext.analytics.report.drawing import figure
+
     missing = ([f"Without a value in the history: {', '.join(found.absent)}."] if found.absent else [])
     sections = [
-        Section(anchor="umami", title="UMAMI", sentences=[found.summary, *_unused(found), *missing],
-                figures=[Figure(title=found.about, drawing=drawing, narrow=narrow, caption=_CAPTION)]),
         Section(anchor="weather", title="Weather during the job", grids=[grid],
-                sentences=["Each metric while this job ran, beside all other jobs of the history."]),
+                sentences=["Each metric while this job ran, beside all other jobs of the history.", *_unused(found),
+                           *missing]),
     ]  # fmt: skip
-    head = "One job against the history of its application, file system, motif and processes."
-    return pages.document(f"Job {found.job}", sections, head=head)
+    head = f"{found.about}: one job against the history of its application, file system, motif and processes."
+    return pages.document(f"Job {found.job}", sections, lead=[found.summary], picture=figure(chart(found), _CAPTION),
+                          head=head)  # fmt: skip

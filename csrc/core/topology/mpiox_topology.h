@@ -62,6 +62,10 @@ typedef struct mpiox_topology {
     struct mpiox_topology *next;
 } mpiox_topology;
 
+/* Cards of the fast network (Slingshot, InfiniBand, RoCE, Omni-Path, EFA) with a link that this host has
+ * (mpiox_topology_nics.c); 0: none is known. Local. */
+int mpiox_topology_nics(void);
+
 /* ---- making one and keeping it (mpiox_topology_make.c, ..._keep.c, ..._memory.c) --------------------------------- */
 
 /* Rank 0's choice, which the caller brings to the other ranks. */

@@ -56,16 +56,17 @@ const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t s
 }
 
 int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known, int64_t start, int64_t end,
-                               int64_t stripe_size, int32_t servers, int32_t aggregators, int32_t nodes, int write,
-                               const char *method, int64_t window_bytes, int32_t aggregators_asked, int stripe_size_io,
-                               const char *held, int64_t held_bytes, int64_t *numbers, const char **texts, char *reason,
-                               int64_t reason_bytes)
+                               int64_t stripe_size, int32_t servers, int32_t aggregators, int32_t nodes, int32_t nics,
+                               int write, const char *method, int64_t window_bytes, int32_t aggregators_asked,
+                               int stripe_size_io, const char *held, int64_t held_bytes, int64_t *numbers,
+                               const char **texts, char *reason, int64_t reason_bytes)
 {
     mpiox_auto_facts facts = {.start = start,
                               .end = end,
                               .write = write != 0,
                               .aggregators = aggregators,
                               .nodes = nodes,
+                              .nics = nics,
                               .aggregators_asked = aggregators_asked,
                               .window_asked = window_bytes,
                               .method = mpiox_partition_find(method),

@@ -45,7 +45,8 @@ const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t s
                                        int32_t servers, int32_t aggregators, const char **reason);
 
 /* All that "auto" decides, for a coming access to [start, end) (start == end: none yet). aggregators: as many as
- * there may be; nodes: that they may lie on, 0: all of them are aggregators. write: 1 or 0. What hints ask for:
+ * there may be; nodes: that they may lie on, 0: all of them are aggregators; nics: network cards of each of these, 0:
+ * not known. write: 1 or 0. What hints ask for:
  * method (NULL: open), window_bytes and aggregators_asked (0: open), stripe_size_io (0: no, 1: yes, 2: open). What the
  * file's collectives before have left: held, their method (NULL: there were none), and held_bytes of the region that
  * were written under it. The
@@ -53,10 +54,10 @@ const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t s
  * bytes of alignment, [4] 1: no request larger than a stripe; texts[0] the method, texts[1] where its rule comes
  * from; reason, with room for reason_bytes, one line that explains. 0 or MPIOX_E_ARG (-2). */
 int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known, int64_t start, int64_t end,
-                               int64_t stripe_size, int32_t servers, int32_t aggregators, int32_t nodes, int write,
-                               const char *method, int64_t window_bytes, int32_t aggregators_asked, int stripe_size_io,
-                               const char *held, int64_t held_bytes, int64_t *numbers, const char **texts, char *reason,
-                               int64_t reason_bytes);
+                               int64_t stripe_size, int32_t servers, int32_t aggregators, int32_t nodes, int32_t nics,
+                               int write, const char *method, int64_t window_bytes, int32_t aggregators_asked,
+                               int stripe_size_io, const char *held, int64_t held_bytes, int64_t *numbers,
+                               const char **texts, char *reason, int64_t reason_bytes);
 /* The rules of "auto", in the order in which they are tried: their number; then of rule `index` what it decides
  * ("aggregators", "window", "method", "again", ...), when it holds, what it takes, why, and its source. The first
  * three are written to text, one a line. 0 or MPIOX_E_ARG (-2). */

@@ -5,8 +5,9 @@
  *             best everywhere ([SDCI], [SC08] in mpiox_partition.h).
  * Algorithm.  A table, read from above: the first rule of a topic that holds counts. docs/partitioning.md prints it, a
  *             test compares.
- * Sources.    CephFS: its documentation of file layouts. SDCI: the project's page, text and Figure 2. SC08: Liao and
- *             Choudhary. model: the lock model of mpiio_ext.partitioning.locks. measured: docs/performance.md.
+ * Sources.    CephFS: its documentation of file layouts. MPICH 7531: that report in its issue tracker. SDCI: the
+ *             project's page, text and Figure 2. SC08: Liao and Choudhary. model: the lock model of
+ *             mpiio_ext.partitioning.locks. measured: docs/performance.md.
  */
 #include "mpiox_auto_rules.h"
 
@@ -29,8 +30,9 @@
 
 static const mpiox_auto_rule rules[] = {
     AGGREGATORS(BIT(LOCAL), TWO_A_NODE, "two keep two cores' caches busy", "measured"),
-    AGGREGATORS(BIT(ONE_SERVER), TWO_A_NODE, "no stripes to match", "measured"),
-    AGGREGATORS(BIT(SERVERS_FIT), SERVERS, "a multiple of the servers, spread over the nodes", "SDCI"),
+    AGGREGATORS(BIT(ONE_SERVER), NICS, "no stripes to match; one that has a network card of its own is not slowed",
+                "measured, MPICH 7531"),
+    AGGREGATORS(BIT(SERVERS_FIT), SERVERS, "a multiple of the servers, spread over the nodes' network cards", "SDCI"),
     AGGREGATORS(BIT(SERVER) | BIT(NEAR), LOWERED, "a factor of the servers: each server serves one aggregator", "SDCI"),
     AGGREGATORS(0, ALL, "as many as there are, up to the servers", "SDCI"),
 
@@ -87,7 +89,8 @@ static const char *const topic_names[MPIOX_TOPICS] = {"aggregators", "window",  
                                                       "again",       "estimate", "requests"};
 static const char *const take_names[MPIOX_TAKES] = {
     "two a node",
-    "S, doubled as often as the nodes carry it",
+    "two a node, or as many as it has network cards",
+    "S, doubled as long as each has a node, or a network card of a node, of its own",
     "A, lowered to a factor of S",
     "A",
     "1 MiB",

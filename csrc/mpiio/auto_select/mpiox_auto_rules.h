@@ -63,6 +63,7 @@ typedef enum mpiox_auto_case { MPIOX_AUTO_CASES(MPIOX_AUTO_CASE) MPIOX_CASES } m
 /* What a rule of another topic than "method" takes. */
 typedef enum mpiox_auto_take {
     MPIOX_TAKE_TWO_A_NODE,
+    MPIOX_TAKE_NICS,
     MPIOX_TAKE_SERVERS,
     MPIOX_TAKE_LOWERED,
     MPIOX_TAKE_ALL,

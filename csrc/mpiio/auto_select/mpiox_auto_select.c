@@ -94,11 +94,17 @@ static uint32_t cases_of(const mpiox_auto_facts *facts, int32_t aggregators)
     return cases;
 }
 
-/* As many as the servers, doubled as long as every aggregator has a node of its own. */
-static int32_t multiple_of_servers(int32_t servers, int32_t nodes)
+/* Places on which no two aggregators share a network card. */
+static int64_t cards_of(const mpiox_auto_facts *facts)
 {
-    int32_t number = servers;
-    while (number <= nodes / 2)
+    return (int64_t)facts->nodes * (facts->nics > 1 ? facts->nics : 1);
+}
+
+/* As many as the servers, doubled as long as every aggregator has a card of its own. */
+static int64_t multiple_of_servers(const mpiox_auto_facts *facts)
+{
+    int64_t number = facts->layout.servers;
+    while (number <= cards_of(facts) / 2)
         number *= 2;
     return number;
 }
@@ -115,8 +121,11 @@ static int32_t number_of_aggregators(const mpiox_auto_facts *facts)
         case MPIOX_TAKE_TWO_A_NODE:
             wanted = 2 * (int64_t)facts->nodes;
             break;
+        case MPIOX_TAKE_NICS:
+            wanted = facts->nics > 2 ? cards_of(facts) : 2 * (int64_t)facts->nodes;
+            break;
         case MPIOX_TAKE_SERVERS:
-            wanted = multiple_of_servers(facts->layout.servers, facts->nodes);
+            wanted = multiple_of_servers(facts);
             break;
         case MPIOX_TAKE_LOWERED:
             wanted = mpiox_partition_group_cyclic.adjust(&offered);
@@ -331,7 +340,7 @@ int mpiox_auto_decide(const mpiox_auto_facts *facts, mpiox_auto_decision *out)
                                  .source = "hint",
                                  .layout = facts->layout,
                                  .locks = mpiox_auto_case_text(locks_of(&facts->layout))};
-    if (!mpiox_geometry_is_valid(&geometry) || facts->nodes < 0 || facts->aggregators_asked < 0 ||
+    if (!mpiox_geometry_is_valid(&geometry) || facts->nodes < 0 || facts->nics < 0 || facts->aggregators_asked < 0 ||
         facts->window_asked < 0 || facts->window_asked > MPIOX_PARTITION_MAX_OFFSET || facts->held_bytes < 0)
         return MPIOX_E_ARG;
     geometry.aggregators = out->aggregators = number_of_aggregators(facts);
@@ -348,11 +357,11 @@ int mpiox_auto_decide(const mpiox_auto_facts *facts, mpiox_auto_decision *out)
 static bool same_facts(const mpiox_auto_facts *a, const mpiox_auto_facts *b)
 {
     return a->start == b->start && a->end == b->end && a->write == b->write && a->aggregators == b->aggregators &&
-           a->nodes == b->nodes && a->aggregators_asked == b->aggregators_asked && a->window_asked == b->window_asked &&
-           a->method == b->method && a->stripe_size_io == b->stripe_size_io && a->layout.lock == b->layout.lock &&
-           a->held == b->held && a->held_bytes == b->held_bytes && a->layout.coherent == b->layout.coherent &&
-           a->layout.stripe_known == b->layout.stripe_known && a->layout.stripe_size == b->layout.stripe_size &&
-           a->layout.servers == b->layout.servers;
+           a->nodes == b->nodes && a->nics == b->nics && a->aggregators_asked == b->aggregators_asked &&
+           a->window_asked == b->window_asked && a->method == b->method && a->stripe_size_io == b->stripe_size_io &&
+           a->layout.lock == b->layout.lock && a->held == b->held && a->held_bytes == b->held_bytes &&
+           a->layout.coherent == b->layout.coherent && a->layout.stripe_known == b->layout.stripe_known &&
+           a->layout.stripe_size == b->layout.stripe_size && a->layout.servers == b->layout.servers;
 }
 
 int mpiox_auto_decide_again(mpiox_auto_memory *memory, const mpiox_auto_facts *facts, mpiox_auto_decision *out)

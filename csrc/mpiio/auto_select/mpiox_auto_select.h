@@ -22,6 +22,7 @@ typedef struct mpiox_auto_facts {
     int64_t held_bytes;                 /* of the access, written under it */
     int32_t aggregators;                /* as many as there may be; with nodes == 0 as many as there are */
     int32_t nodes;                      /* nodes they may lie on; 0: their number is settled */
+    int32_t nics;                       /* cards of the fast network that each of these has; 0: not known */
     /* hints */
     int32_t aggregators_asked;            /* cb_nodes; 0: open */
     int64_t window_asked;                 /* cb_buffer_size, or the window in force; 0: open */

@@ -23,8 +23,9 @@
 enum {
     MPIOX_LINE = 64, /* cache line */
     MPIOX_CONTRIBUTION_VIEW_BYTES =
-        1024,               /* largest serialized view that a contribution carries for the disjointness proof */
-    MPIOX_OCCUPIED_MAX = 64 /* intervals that approximate which parts of the region are accessed at all */
+        1024,                /* largest serialized view that a contribution carries for the disjointness proof */
+    MPIOX_OCCUPIED_MAX = 64, /* intervals that approximate which parts of the region are accessed at all */
+    MPIOX_SPANS_MAX = 8      /* of them that one rank brings */
 };
 
 /* Flags of a contribution and of a reduction; all are "true if any rank says so". */
@@ -39,6 +40,10 @@ enum {
     MPIOX_CONTRIBUTION_LIST = 128     /* this rank's view is a list too long for a contribution */
 };
 
+typedef struct mpiox_interval {
+    int64_t first, last; /* half-open, bytes */
+} mpiox_interval;
+
 /* What one rank brings to a collective. */
 typedef struct mpiox_contribution {
     int64_t first, last;      /* half-open file range of its access; first > last when it accesses nothing */
@@ -50,12 +55,11 @@ typedef struct mpiox_contribution {
     int32_t flags;
     int32_t view_bytes; /* serialized view in view[], or 0 when it is too large */
     mpiox_error error;  /* a local error that all ranks must report */
+    int32_t n_spans;
+    mpiox_interval
+        spans[MPIOX_SPANS_MAX]; /* ascending, disjoint; they hold its access, and wide gaps lie between them */
     _Alignas(8) unsigned char view[MPIOX_CONTRIBUTION_VIEW_BYTES];
 } mpiox_contribution;
-
-typedef struct mpiox_interval {
-    int64_t first, last; /* half-open, bytes */
-} mpiox_interval;
 
 /* What all ranks together bring; the same on every rank. Plain data: leaders send it. */
 typedef struct mpiox_reduction {
@@ -64,11 +68,12 @@ typedef struct mpiox_reduction {
     int64_t pieces;
     int64_t granule;
     int64_t longest; /* largest length of one rank */
+    int64_t widest;  /* largest file range of one rank, with its gaps */
     uint64_t edges;  /* sum; says something unless flags have MPIOX_CONTRIBUTION_NO_EDGES */
     int32_t flags;
     int32_t active;      /* ranks that access anything */
     int32_t disjoint;    /* 1: proven that no byte is accessed by two ranks */
-    int32_t interleaved; /* 1: file ranges of ranks overlap */
+    int32_t interleaved; /* 1: file ranges of ranks overlap, wide gaps left out */
     int32_t n_occupied;
     mpiox_error error;                           /* of the lowest rank that has one */
     mpiox_interval occupied[MPIOX_OCCUPIED_MAX]; /* ascending, disjoint; together they hold every access */

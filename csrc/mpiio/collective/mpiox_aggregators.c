@@ -34,54 +34,70 @@ static int allowed(const char *list, const char *name, int ranks)
     return 0;
 }
 
-/* How many aggregators every node may carry: collective, since names of other nodes are not known here. `capacity` is
- * NULL without memory; no rank leaves the others waiting. */
-static int gather_capacity(const mpiox_buffers *b, int *capacity)
+typedef struct node_facts {
+    int capacity; /* aggregators that it may carry */
+    int nics;     /* its network cards; 0: none is known */
+} node_facts;
+
+/* Those of every node: collective, since other nodes are not known here. `all` is NULL without memory; no rank leaves
+ * the others waiting. */
+static int gather_facts(const mpiox_buffers *b, node_facts *all)
 {
     mpiox_topology *topology = b->file->topology;
-    const int mine = allowed(b->file->hints.cb_config_list, topology->node_name ? topology->node_name : "",
-                             topology->node_size);
+    node_facts mine = {.capacity = allowed(b->file->hints.cb_config_list,
+                                           topology->node_name ? topology->node_name : "", topology->node_size)};
     if (mpiox_topology_one_node(topology)) {
-        if (capacity)
-            capacity[0] = mine;
-        return capacity ? MPIOX_OK : MPIOX_E_NOMEM;
+        if (all)
+            all[0] = mine;
+        return all ? MPIOX_OK : MPIOX_E_NOMEM;
     }
-    const int code = mpiox_topology_lowest(topology, capacity ? MPIOX_OK : MPIOX_E_NOMEM);
-    if (code != MPIOX_OK || !capacity)
+    const int code = mpiox_topology_lowest(topology, all ? MPIOX_OK : MPIOX_E_NOMEM);
+    if (code != MPIOX_OK || !all)
         return code;
-    if (topology->leader_comm != MPI_COMM_NULL &&
-        PMPI_Allgather(&mine, 1, MPI_INT, capacity, 1, MPI_INT, topology->leader_comm) != MPI_SUCCESS)
-        capacity[0] = -1; /* for the ranks of this node to see */
-    if (PMPI_Bcast(capacity, topology->n_nodes, MPI_INT, 0, topology->node_comm) != MPI_SUCCESS || capacity[0] < 0)
+    if (topology->leader_comm != MPI_COMM_NULL) {
+        mine.nics = mpiox_topology_nics();
+        if (PMPI_Allgather(&mine, 2, MPI_INT, all, 2, MPI_INT, topology->leader_comm) != MPI_SUCCESS)
+            all[0].capacity = -1; /* for the ranks of this node to see */
+    }
+    if (PMPI_Bcast(all, 2 * topology->n_nodes, MPI_INT, 0, topology->node_comm) != MPI_SUCCESS || all[0].capacity < 0)
         return MPIOX_E_MPI;
     return MPIOX_OK;
+}
+
+/* Network cards of the node that has the fewest. */
+static int fewest_nics(const node_facts *nodes, int n)
+{
+    int fewest = nodes[0].nics;
+    for (int i = 1; i < n; i++)
+        fewest = nodes[i].nics < fewest ? nodes[i].nics : fewest;
+    return fewest;
 }
 
 int mpiox_aggregators_choose(mpiox_buffers *b)
 {
     mpiox_topology *topology = b->file->topology;
-    int *capacity = calloc((size_t)topology->n_nodes, sizeof *capacity);
-    int total = 0, code = gather_capacity(b, capacity);
+    node_facts *nodes = calloc((size_t)topology->n_nodes, sizeof *nodes);
+    int total = 0, code = gather_facts(b, nodes);
     for (int n = 0; code == MPIOX_OK && n < topology->n_nodes; n++)
-        total += capacity[n];
+        total += nodes[n].capacity;
     if (code == MPIOX_OK && total == 0) { /* a list that matches no node would leave nobody to do the I/O */
         for (int n = 0; n < topology->n_nodes; n++)
-            total += capacity[n] = 1;
+            total += nodes[n].capacity = 1;
     }
     int32_t wanted = 0;
     if (code == MPIOX_OK)
-        code = mpiox_choose_settings(b, total, &wanted);
+        code = mpiox_choose_settings(b, total, fewest_nics(nodes, topology->n_nodes), &wanted);
     b->aggregators = calloc((size_t)(wanted > 0 ? wanted : 1), sizeof *b->aggregators);
     b->local = calloc((size_t)(wanted > 0 ? wanted : 1), sizeof *b->local);
     if (code == MPIOX_OK && (!b->aggregators || !b->local))
         code = MPIOX_E_NOMEM;
     for (int round = 0; code == MPIOX_OK && b->n_aggregators < wanted; round++)
         for (int n = 0; n < topology->n_nodes && b->n_aggregators < wanted; n++)
-            if (round < capacity[n]) {
+            if (round < nodes[n].capacity) {
                 if (n == topology->node)
                     b->local[b->n_local++] = b->n_aggregators;
                 b->aggregators[b->n_aggregators++] = topology->node_ranks[topology->node_start[n] + round];
             }
-    free(capacity);
+    free(nodes);
     return code;
 }

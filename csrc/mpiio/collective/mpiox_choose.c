@@ -32,12 +32,13 @@ enum {
     SPARSE_SPACING_BYTES = 4096
 };
 
-static int64_t occupied_bytes(const mpiox_reduction *s)
+/* Of the file ranges of ranks: those that hold the accesses, or that of one rank with its wide gaps. */
+static int64_t range_bytes(const mpiox_reduction *s)
 {
     int64_t bytes = 0;
     for (int32_t i = 0; i < s->n_occupied; i++)
         bytes += s->occupied[i].last - s->occupied[i].first;
-    return bytes;
+    return bytes > s->widest ? bytes : s->widest;
 }
 
 /* A write of tmpfs that ends before its rounds overlap. (Elsewhere writers of one file wait for each other's
@@ -83,13 +84,13 @@ static bool direct_wins(const mpiox_call *call, const char **reason)
 {
     const mpiox_buffers *b = call->b;
     const mpiox_reduction *s = &call->reduction;
-    const int64_t pieces = s->pieces > 0 ? s->pieces : 1, piece = s->bytes / pieces, occupied = occupied_bytes(s);
+    const int64_t pieces = s->pieces > 0 ? s->pieces : 1, piece = s->bytes / pieces, range = range_bytes(s);
     if (b->file->topology->size == 1 && s->pieces <= 1) {
         *reason = "direct: one rank, one piece";
         return true;
     }
-    if ((b->file->layout.coherent || mpiox_topology_one_node(b->file->topology)) &&
-        occupied / SPARSE_FACTOR > s->bytes && occupied / pieces > SPARSE_SPACING_BYTES) {
+    if ((b->file->layout.coherent || mpiox_topology_one_node(b->file->topology)) && range / SPARSE_FACTOR > s->bytes &&
+        range / pieces > SPARSE_SPACING_BYTES) {
         *reason = "direct: accesses are sparse";
         return true;
     }
@@ -181,12 +182,13 @@ static mpiox_auto_facts facts_of(const mpiox_buffers *b)
                               .stripe_size_io = (mpiox_auto_wish)hints->stripe_size_io};
 }
 
-int mpiox_choose_settings(mpiox_buffers *b, int32_t capacity, int32_t *aggregators)
+int mpiox_choose_settings(mpiox_buffers *b, int32_t capacity, int32_t nics, int32_t *aggregators)
 {
     mpiox_auto_facts facts = facts_of(b);
     mpiox_auto_decision decision;
     facts.aggregators = capacity;
     facts.nodes = b->file->topology->n_nodes;
+    facts.nics = nics;
     facts.window_asked = b->window_bytes;
     const int code = mpiox_auto_decide(&facts, &decision);
     b->window_bytes = decision.window_bytes;

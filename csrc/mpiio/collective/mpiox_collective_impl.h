@@ -33,9 +33,10 @@ bool mpiox_reduction_is_filled(const mpiox_reduction *reduction);
 void mpiox_reduction_end(mpiox_collective *collective, mpiox_outcome *outcome); /* the agreed error and end of file */
 
 bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call); /* local, the same on all ranks */
-/* When the file is opened, by the rules of `auto`: the number of aggregators, of which there may be `capacity`, and the
- * size of a window, b->window_bytes, unless that is > 0 already. Local, the same on all ranks; 0 or MPIOX_E_ARG. */
-int mpiox_choose_settings(mpiox_buffers *b, int32_t capacity, int32_t *aggregators);
+/* When the file is opened, by the rules of `auto`: the number of aggregators, of which there may be `capacity`, on
+ * nodes with so many network cards (0: not known), and the size of a window, b->window_bytes, unless that is > 0
+ * already. Local, the same on all ranks; 0 or MPIOX_E_ARG. */
+int mpiox_choose_settings(mpiox_buffers *b, int32_t capacity, int32_t nics, int32_t *aggregators);
 int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call); /* b->plan, extents, call->rounds. Local */
 /* b->aggregators and b->local in the order of the domains. 0 or MPIOX_E_NOMEM. Local, the same on all ranks. */
 int mpiox_owners_choose(mpiox_collective *collective);

@@ -1,17 +1,60 @@
 /*
  * mpiox_contribution.c - what one rank brings to a collective: its range, its error, and, when it is new, its view.
  *
- * A rank that cannot take part says so here and still takes part in every step, with nothing.
+ * A rank that cannot take part says so here and still takes part in every step, with nothing. Few pieces with wide gaps
+ * between them are several spans, so that no window in a gap is passed, or read.
  */
 #include <errno.h>
 
 #include "mpiox_collective_impl.h"
 #include "mpiox_typemap_edges.h"
 
-/* Contiguous file pieces of a part of the stream: exact when they are few, else from their share of the view. */
-static int64_t count_pieces(const mpiox_typemap *view, int64_t position, int64_t length)
+/* Gaps that are worth a span: as wide as many windows. */
+static const int64_t wide_bytes = INT64_C(64) << 20;
+
+/* Append a piece to the spans; before the first one there is none. */
+static void add_to_spans(mpiox_contribution *c, int64_t first, int64_t last)
+{
+    if (c->n_spans > 0 && (first - c->spans[c->n_spans - 1].last < wide_bytes || c->n_spans == MPIOX_SPANS_MAX))
+        c->spans[c->n_spans - 1].last = last;
+    else
+        c->spans[c->n_spans++] = (mpiox_interval){first, last};
+}
+
+/* The pieces of a run; a run without wide gaps at once. */
+static void add_run(mpiox_contribution *c, const mpiox_run *run)
+{
+    const int64_t begin = run->offset + c->displacement, spread = (run->count - 1) * run->stride;
+    if (run->stride - run->length < wide_bytes) {
+        add_to_spans(c, begin, begin + spread + run->length);
+        return;
+    }
+    for (int64_t i = 0; i < run->count; i++)
+        add_to_spans(c, begin + i * run->stride, begin + i * run->stride + run->length);
+}
+
+/* One span, as long as the pieces are not known to ascend. */
+static void keep_or_join_spans(mpiox_contribution *c)
+{
+    const mpiox_interval *spans = c->spans;
+    bool ascending = spans[0].first == c->first && spans[c->n_spans - 1].last == c->last;
+    for (int32_t i = 0; ascending && i < c->n_spans; i++)
+        ascending = spans[i].first < spans[i].last && (i == 0 || spans[i - 1].last < spans[i].first);
+    if (ascending)
+        return;
+    c->n_spans = 1;
+    c->spans[0] = (mpiox_interval){c->first, c->last};
+}
+
+/* Contiguous file pieces of the contribution: exact when they are few, else from their share of the view. Few ones are
+ * put into its spans. */
+static int64_t count_pieces(const mpiox_typemap *view, mpiox_contribution *contribution)
 {
     enum { COUNTED = 64 };
+    const int64_t position = contribution->position;
+    int64_t length = contribution->length;
+    contribution->n_spans = 1;
+    contribution->spans[0] = (mpiox_interval){contribution->first, contribution->last};
     if (mpiox_typemap_is_contiguous(view))
         return 1;
     const int64_t size = mpiox_typemap_size(view);
@@ -22,13 +65,18 @@ static int64_t count_pieces(const mpiox_typemap *view, int64_t position, int64_t
         return estimate;
     mpiox_cursor cursor;
     int64_t pieces = 0, end = INT64_MIN;
+    const bool across = contribution->flags & MPIOX_CONTRIBUTION_ACROSS; /* its pieces are elsewhere */
+    contribution->n_spans = across ? 1 : 0;
     mpiox_cursor_init(&cursor, view, 0, position);
     while (length > 0) {
         mpiox_run run;
         length -= mpiox_cursor_next(&cursor, length, &run);
+        if (!across)
+            add_run(contribution, &run);
         pieces += run.count - (run.offset == end);
         end = run.offset + (run.count - 1) * run.stride + run.length;
     }
+    keep_or_join_spans(contribution);
     return pieces;
 }
 
@@ -68,6 +116,7 @@ void mpiox_contribution_write(mpiox_call *call)
     contribution->first = INT64_MAX;
     contribution->last = INT64_MIN;
     contribution->pieces = contribution->granule = 0;
+    contribution->n_spans = 0;
     if (file->empty_view) {
         contribution->flags |= MPIOX_CONTRIBUTION_EMPTY;
         if (contribution->length > 0)
@@ -92,7 +141,7 @@ void mpiox_contribution_write(mpiox_call *call)
         contribution->length = 0;
     }
     if (contribution->length > 0) {
-        contribution->pieces = count_pieces(file->view, contribution->position, contribution->length);
+        contribution->pieces = count_pieces(file->view, contribution);
         int64_t granule = mpiox_common_divisor(contribution->first, contribution->last);
         if (!mpiox_typemap_is_contiguous(file->view)) {
             granule = mpiox_common_divisor(granule, mpiox_typemap_granule(file->view));

@@ -74,6 +74,7 @@ static void reduction_add(mpiox_reduction *into, const mpiox_reduction *s, int32
     into->pieces += s->pieces;
     into->granule = mpiox_common_divisor(into->granule, s->granule);
     into->longest = s->longest > into->longest ? s->longest : into->longest;
+    into->widest = s->widest > into->widest ? s->widest : into->widest;
     into->edges += s->edges;
     into->flags |= s->flags;
     into->active += s->active;
@@ -161,12 +162,13 @@ static void reduce_node(mpiox_buffers *b, mpiox_reduction *s)
             one.start = contribution->first;
             one.end = contribution->last;
             one.bytes = one.longest = contribution->length;
+            one.widest = contribution->last - contribution->first;
             one.pieces = contribution->pieces;
             one.granule = contribution->granule;
             one.edges = contribution->edges;
             one.active = 1;
-            one.n_occupied = 1;
-            one.occupied[0] = (mpiox_interval){contribution->first, contribution->last};
+            one.n_occupied = contribution->n_spans;
+            memcpy(one.occupied, contribution->spans, sizeof *one.occupied * (size_t)contribution->n_spans);
         }
         reduction_add(s, &one, &s->interleaved);
     }

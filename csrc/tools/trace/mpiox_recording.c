@@ -401,6 +401,26 @@ __attribute__((noinline)) static void renew(void)
     mpiox_recording_time_renew();
 }
 
+/* A read of the one file, and then a write of the other one, where that is known (else it is no file). */
+__attribute__((noinline)) static void add_copy(const mpiox_tracefile_record *call)
+{
+    const int64_t target = call->result > 0 && call->file > 0 ? detail(call, MPIOX_KEY_FILE2) : 0;
+    mpiox_tracefile_record part = *call;
+
+    part.operation = OP_pread;
+    if (target > 0)
+        part.duration = call->duration / 2;
+    mpiox_recording_add(&part);
+    if (target <= 0)
+        return;
+    part.operation = OP_pwrite;
+    part.start += part.duration;
+    part.duration = call->duration - part.duration;
+    part.file = target;
+    part.offset = detail(call, MPIOX_KEY_OFFSET2);
+    mpiox_recording_add(&part);
+}
+
 void mpiox_recording_add(const mpiox_tracefile_record *call)
 {
     const int64_t end = call->start + call->duration;
@@ -418,6 +438,10 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
         return;
     if (__builtin_expect(recent_generation != f->generation, 0))
         renew();
+    if (__builtin_expect(m->kind == MPIOX_KIND_COPY, 0)) {
+        add_copy(call);
+        return;
+    }
     mpiox_recording_record *r = NULL;
     if (m->kind != 0 && call->file > 0 && succeeded(call, m->module))
         r = record_of(m->module, call->file, m->makes);

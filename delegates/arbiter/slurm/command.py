@@ -15,15 +15,12 @@ from pathlib import Path
 
 import click
 
+from mpiio_ext.common.commands import renamed, tell
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 
 _FOLDER = click.Path(path_type=Path)
 _SCRIPTS = {"prolog": "RUNNING", "epilog": "COMPLETED"}
-
-
-def _say(line: str) -> None:
-    print(f"mpiio-ext delegates arbiter slurm-watch: {line}", file=sys.stderr, flush=True)
 
 
 class _Watch:
@@ -57,7 +54,7 @@ class _Watch:
             print(line, flush=True)
         for line in bad:
             if line not in self._told:
-                _say(f"left out: {line}")
+                tell(f"left out: {line}")
         self._told = set(bad)
 
 
@@ -96,7 +93,7 @@ def watch(folder: Path, interval: float, once: bool, words: str | None, source: 
         try:
             looker.step()
         except (MpiioExtError, OSError) as error:
-            _say(str(error))
+            tell(error)
             raise SystemExit(2) from error
         return
     _go_on(looker, interval)
@@ -113,7 +110,7 @@ def _go_on(looker: _Watch, interval: float) -> None:
             told = ""
         except (MpiioExtError, OSError) as error:  # the controller restarts, the disk is full: what was said stays
             if str(error) != told:
-                _say(f"{error}; trying again")
+                tell(f"{error}; trying again")
             told = str(error)
         stop.wait(interval)
 
@@ -152,8 +149,10 @@ def _check(folder: Path) -> str:
 @click.command("slurm-script")
 @click.argument("which", type=click.Choice(list(_SCRIPTS)), required=False)
 @click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
-@click.option("--check", is_flag=True, help="Say whether the user who asks could write what the script writes; as "
-              "Slurm's user, and as that of slurm-watch.")
+@renamed("--check", "--permissions", is_flag=True)
+@click.option("--permissions", "check", is_flag=True,
+              help="Say whether the user who asks could write what the script writes; as Slurm's user, and as that of "
+                   "slurm-watch.")
 def script(which: str | None, folder: Path, check: bool) -> None:
     """Print a shell script for PrologSlurmctld or EpilogSlurmctld (or Prolog and Epilog) of slurm.conf.
 
@@ -161,20 +160,22 @@ def script(which: str | None, folder: Path, check: bool) -> None:
       mpiio-ext delegates arbiter slurm-script prolog --dir /scratch/arbiter > /etc/slurm/mpiio-ext-prolog.sh
       chmod 755 /etc/slurm/mpiio-ext-prolog.sh       # slurm.conf: PrologSlurmctld=/etc/slurm/mpiio-ext-prolog.sh
       scontrol reconfigure
-      sudo -u slurm mpiio-ext delegates arbiter slurm-script --check --dir /scratch/arbiter
+      sudo -u slurm mpiio-ext delegates arbiter slurm-script --permissions --dir /scratch/arbiter
 
-    Exit status with --check: 0 yes, 2 no, and the line says why.
+    Exit status with --permissions: 0 yes, 2 no, and the line says why.
     """  # noqa: D301  (click wants the backspace character itself)
     if check:
         try:
             why = _check(folder.absolute())
         except OSError as error:
             why = f"{error.filename or folder}: {_user()}: {error.strerror}"
-        said = why or f"{folder.absolute()}: {_user()} can write there"
-        click.echo(f"mpiio-ext delegates arbiter slurm-script: {said}", err=bool(why))
+        if why:
+            tell(why)
+        else:
+            click.echo(f"{folder.absolute()}: {_user()} can write there")
         raise SystemExit(2 if why else 0)
     if which is None:
-        raise click.UsageError("say prolog or epilog, or --check")
+        raise click.UsageError("say prolog or epilog, or --permissions")
     text = files("mpiio_ext.delegates.arbiter.slurm").joinpath("tell.sh").read_text(encoding="utf-8")
     full = folder.absolute()
     click.echo(text.replace("@FOLDER@", shlex.quote(str(full))).replace("@STATE@", _SCRIPTS[which])

@@ -16,10 +16,9 @@ from mpiio_ext.bench.arbitrated import results
 from mpiio_ext.bench.arbitrated.run import Setting, explore, run_policy
 from mpiio_ext.bench.compare.launches import describe_environment
 from mpiio_ext.bench.errors import EXIT_RUN, SetupError
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, renamed, said
 from mpiio_ext.common.options import Duration
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
-from mpiio_ext.errors import MpiioExtError
 
 _FOLDER = click.Path(path_type=Path)
 _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
@@ -77,7 +76,8 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
               help="May be repeated.")
 @click.option("--ranks", type=click.IntRange(1), default=2, help="Of each of the two jobs.")
 @click.option("--io-nodes", type=click.IntRange(1, 240), default=4, help="In the pool: delegates of each job.")
-@click.option("--seconds", type=Duration(least=0.5), default="4s",
+@renamed("--seconds", "--together")
+@click.option("--together", "seconds", type=Duration(least=0.5), default="4s",
               help="That both jobs write at the same time.")
 @click.option("--lead", type=Duration(zero=True), default="1.5s",
               help="Time that one of them writes alone, before and after that.")
@@ -92,7 +92,7 @@ def command(into: Path | None, archive: Path, path: Path, policies: tuple[str, .
     Exit status: 0 done, 1 a run failed, 2 bad argument or path, 3 wrong data.
     """
     setting = {"ranks": ranks, "io_nodes": io_nodes, "seconds": seconds, "lead_s": lead, "mode": delegate_mode}
-    try:
+    with said(OSError, status=EXIT_RUN):
         target = into if into is not None else _newest(archive)
         try:
             target.mkdir(parents=True, exist_ok=True)
@@ -104,6 +104,3 @@ def command(into: Path | None, archive: Path, path: Path, policies: tuple[str, .
             with contextlib.suppress(OSError):  # not empty: it was there before
                 target.rmdir()
             raise
-    except (MpiioExtError, OSError) as error:
-        click.echo(f"mpiio_ext.bench arbitration: {error}", err=True)
-        raise SystemExit(getattr(error, "exit_status", EXIT_RUN)) from error

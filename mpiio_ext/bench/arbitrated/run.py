@@ -113,7 +113,7 @@ def explore(setting: Setting, repetitions: int = 2) -> dict[str, Curve]:
     command = [_launcher(), "-n", str(setting.ranks), sys.executable, "-m", "mpiio_ext.bench", "explore", *words,
                "--io-nodes", ",".join(str(count) for count in counts if count <= setting.io_nodes), "--stonewall", "1",
                "-r", str(repetitions), "--path", str(setting.folder), "--output", str(output), "--delegate-mode",
-               setting.mode, "--no-report", "--no-progress"]
+               setting.mode, "--no-page", "--no-progress"]
     with _process(command) as process:
         _output(process, "exploring the jobs' patterns")
     store = Store(output / "curves.json")

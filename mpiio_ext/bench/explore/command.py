@@ -11,7 +11,7 @@ import click
 from mpiio_ext.bench.arguments import HintType
 from mpiio_ext.bench.explore.explore import Options
 from mpiio_ext.bench.explore.spec import PAPER, Spec, parse
-from mpiio_ext.common.commands import HELP, output_option
+from mpiio_ext.common.commands import HELP, output_option, renamed
 from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.errors import ArgumentError
@@ -38,13 +38,10 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, 3 wrong data.
 """
 
 
-def _counts(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
-    if value is None:
-        return ()
-    found = Counts().convert(value, param, ctx)
-    if max(found) > MOST_NODES:
-        raise click.BadParameter(f"{max(found)}: a job has {MOST_NODES} delegates at most", ctx, param)
-    return found
+def _counts(ctx: click.Context, param: click.Parameter, value: tuple[int, ...] | None) -> tuple[int, ...]:
+    if value and max(value) > MOST_NODES:
+        raise click.BadParameter(f"{max(value)}: a job has {MOST_NODES} delegates at most", ctx, param)
+    return value or ()
 
 
 class _Asked:
@@ -76,7 +73,7 @@ class _Asked:
 
 @click.command(name="mpiio-ext bench explore", epilog=_EPILOG,
                context_settings={**HELP, "max_content_width": 110, "show_default": True})
-@click.option("--io-nodes", "io_nodes", metavar="LIST", callback=_counts, show_default="forwarders of FORGE's files",
+@click.option("--io-nodes", type=Counts(), metavar="LIST", callback=_counts, show_default="forwarders of FORGE's files",
               help=f"Numbers of I/O delegates up to {MOST_NODES}, as 0,1,2,4 or 0..8 or 0..64:16; 0 = without.")
 @click.option("--pattern", "patterns", multiple=True, required=True, metavar="WORDS|FILE.json",
               help="What is measured, see below; may be repeated.")
@@ -100,7 +97,8 @@ class _Asked:
               help="Hint for every file; may be repeated.")
 @click.option("--sync", is_flag=True, show_default=False, help="Bring the data to stable storage inside the time.")
 @click.option("--verify/--no-verify", default=True, help="Compare every byte, outside the time.")
-@click.option("--report/--no-report", default=True, help="Draw the curves and make index.html.")
+@click.option("--page/--no-page", "report", default=True, help="Draw the curves and make index.html.")
+@renamed("--report/--no-report", "--page")
 @click.option("--progress/--no-progress", default=None, show_default="a bar on a terminal, elsewhere lines",
               help="Show progress: the row, of how many, and the time that is left.")
 def command(**values: Any) -> Options:

@@ -256,7 +256,7 @@ def _finish(options: Options, output: Path, found: dict[str, Any], runs: Sequenc
         print(line)
     print(f"results: {', '.join(path.name for path in paths)} in {output}", flush=True)
     if runs and not failed:
-        print(f"  mpiio-ext delegates arbitrate simulate --curves {output / 'curves.csv'}", flush=True)
+        print(f"  mpiio-ext delegates arbitrate simulate --forge {output / 'curves.csv'}", flush=True)
 
 
 def explore(comm: MPI.Intracomm, options: Options) -> Path:

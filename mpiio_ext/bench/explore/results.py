@@ -150,6 +150,15 @@ def lines(summary: Sequence[Mapping[str, Any]]) -> list[str]:
     return out
 
 
+def _lead(summary: Sequence[Mapping[str, Any]]) -> str:
+    """Return what was measured, and how often."""
+    patterns = len({row["pattern"] for row in summary})
+    counts, times = ([row[key] for row in summary] for key in ("io_nodes", "repetitions"))
+    ends = f"{min(times)}" if min(times) == max(times) else f"{min(times)} to {max(times)}"
+    return (f"{patterns} pattern{'' if patterns == 1 else 's'} measured with {min(counts)} to {max(counts)} delegates, "
+            f"{ends} time{'' if ends == '1' else 's'} each.")
+
+
 def _caches(runs: Sequence[Run]) -> str:
     direct = {run.spec.direct for run in runs}
     if direct == {False}:
@@ -173,10 +182,13 @@ def write(folder: Path, found: Mapping[str, Any], runs: Sequence[Run], *, page: 
 
         chart = draw.draw_curves({pattern.name: curve for pattern, curve in curves_of(runs).items()})
         texts["curves.svg"] = plots.svg_file(chart)
-        figure = pages.Figure(drawing=plots.svg(chart), caption="Bandwidth by number of delegates, with the standard "
-                              f"deviation of a repetition; {_caches(runs)}.")
-        section = pages.Section(anchor="results", title="Results", sentences=lines(found["summary"]), figures=[figure])
-        texts["index.html"] = pages.document("Exploration: bandwidth by number of delegates", [section])
+        figure = pages.drawn(chart, caption="Bandwidth by number of delegates, with the standard deviation of a "
+                             f"repetition; {_caches(runs)}.")
+        section = pages.Section(anchor="results", title="Results", sentences=lines(found["summary"]))
+        failed = [pages.Finding(title="The exploration ended early.", evidence=[found["failure"]], weight="warning")]
+        texts["index.html"] = pages.document(
+            "Exploration: bandwidth by number of delegates", [section], lead=[_lead(found["summary"])], picture=figure,
+            notices=failed if found["failure"] else [])
     paths = []
     for name, text in texts.items():
         write_whole(folder / name, text)

@@ -8,8 +8,11 @@ from mpiio_ext.bench.interfaces.mpiio import MpiIo
 from mpiio_ext.bench.interfaces.netcdf4 import Netcdf4
 from mpiio_ext.bench.interfaces.pnetcdf import Pnetcdf
 from mpiio_ext.bench.interfaces.posix import Posix
+from mpiio_ext.bench.interfaces.transposed import Transposed
 
 __all__ = ["REGISTRY", "Interface", "OpenFile", "Reader", "Request", "Where"]
 
 #: Interface name -> interface.
-REGISTRY: dict[str, Interface] = {way.name: way for way in (MpiIo(), Hdf5(), Posix(), Pnetcdf(), Netcdf4())}
+REGISTRY: dict[str, Interface] = {
+    way.name: way for way in (MpiIo(), Hdf5(), Posix(), Pnetcdf(), Netcdf4(), Transposed())
+}

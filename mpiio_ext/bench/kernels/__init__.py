@@ -20,6 +20,7 @@ from mpiio_ext.bench.kernels.hacc import Hacc, HaccShared
 from mpiio_ext.bench.kernels.interleaved import InterleavedBlocks
 from mpiio_ext.bench.kernels.ior import IorFilePerProcess, IorHard, IorRandom, IorShared
 from mpiio_ext.bench.kernels.ipic3d import Ipic3d
+from mpiio_ext.bench.kernels.lattice4d import Lattice4d
 from mpiio_ext.bench.kernels.madbench import Madbench
 from mpiio_ext.bench.kernels.mpi_io_test import MpiIoTestNToN, MpiIoTestSegmented, MpiIoTestStrided
 from mpiio_ext.bench.kernels.nas_btio import NasBtio, NasBtioSimple
@@ -58,6 +59,7 @@ KERNELS: dict[str, type[Kernel]] = {
         S3aSim, S3aSimCollective,
         S3d, Flash, NasBtio, NasBtioSimple, Madbench, Ipic3d,
         E3smF, E3smG, E3smI,
+        Lattice4d,
     )
 }
 

@@ -36,6 +36,7 @@ class KernelRequest:
     interfaces : names
     preset, parameters, scale : as of `kernels.create`
     required : asked for by name: that it cannot be made for this number of ranks is an error, else it is left out
+    about : a line on why it is run, for people
     """
 
     kernel: str
@@ -45,6 +46,7 @@ class KernelRequest:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     scale: float = 1.0
     required: bool = True
+    about: str = ""
 
     def create(self, ranks: int) -> Kernel:
         """Return the kernel for `ranks` ranks; raises ArgumentError."""

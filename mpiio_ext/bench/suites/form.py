@@ -33,6 +33,7 @@ class KernelEntry:
 
     kernel: str
     name: str = ""
+    about: str = ""
     interfaces: tuple[str, ...] = ()
     preset: str | None = None
     scale: float = 1.0
@@ -54,7 +55,7 @@ class KernelEntry:
         return KernelRequest(
             kernel=self.kernel, name=self.name, preset=preset or self.preset or fallback or DEFAULT_PRESET,
             interfaces=tuple(way for way in wanted if not interfaces or way in interfaces),
-            parameters=self.parameters, scale=self.scale * scale, required=False,
+            parameters=self.parameters, scale=self.scale * scale, required=False, about=self.about,
         )
 
 
@@ -68,6 +69,7 @@ def _named(text: str) -> str:
 class _Entry(TypedDict):
     kernel: Annotated[str, AfterValidator(kernels.kernel_name)]
     name: NotRequired[Annotated[str, AfterValidator(_named)]]
+    about: NotRequired[str]
     interfaces: NotRequired[list[Annotated[str, AfterValidator(one_of(ways.REGISTRY))]]]
     preset: NotRequired[str]
     scale: NotRequired[Annotated[float, Field(gt=0)]]
@@ -88,7 +90,8 @@ def _entry(found: _Entry) -> KernelEntry:
     except ValueError as error:
         raise DocumentError([(place, str(error))]) from error
     return KernelEntry(kernel=found["kernel"], name=found.get("name", ""), preset=preset, parameters=parameters,
-                       interfaces=tuple(found.get("interfaces", ())), scale=found.get("scale", 1.0))
+                       interfaces=tuple(found.get("interfaces", ())), scale=found.get("scale", 1.0),
+                       about=found.get("about", ""))
 
 
 def _options(found: dict[str, Any]) -> dict[str, Any]:

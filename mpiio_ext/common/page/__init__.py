@@ -2,8 +2,10 @@
 
 Problem. Results of every command are shown on pages that can be sent, opened and printed anywhere.
 
-Algorithm. A page is a title and sections of sentences, facts, findings, figures and tables (`document`). A page with a
-form of its own is a template on the same base, with the same parts (`fill`).
+Algorithm. A page begins with a title, a sentence and a picture; sections of sentences, facts, findings, figures and
+tables follow (`document`). A page with a form of its own is a template on the same base, with the same parts (`fill`).
+A chart becomes a figure by `drawn`: its finding as the title, also as wide as a phone, and its numbers as CSV. Of a
+page of more than `MOST_BYTES` the largest forms for phones are left out, where the drawing then scrolls.
 
 Guarantees. The file holds its style, its drawings and its script, and fetches nothing. It says everything without the
 script. All text is escaped; drawings come from :mod:`mpiio_ext.common.plots`, or are images that cannot reach the page.
@@ -12,18 +14,25 @@ script. All text is escaped; drawings come from :mod:`mpiio_ext.common.plots`, o
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     import jinja2
     from markupsafe import Markup
 
+    from mpiio_ext.common.plots import Chart
+
 _FOLDER = Path(__file__).parent
+#: Bytes of data from which on they are compressed: a page shall stay below 1 MB.
+_MOST_PLAIN = 16_000
+MOST_BYTES = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +41,11 @@ class Figure:
 
     Attributes
     ----------
-    title, caption : str
+    title, caption : what the drawing says, and how it is read.
     drawing : an SVG of :mod:`mpiio_ext.common.plots`.
     narrow : the same for a phone, as wide as that; "": the drawing scrolls there.
     image : the SVG was read from a file: it is shown as an image, so that its styles and scripts do not reach the page.
+    name, data : of the file that the reader can save, with its ending, and what is in it; "": nothing.
     """
 
     title: str = ""
@@ -43,6 +53,25 @@ class Figure:
     caption: str = ""
     image: bool = False
     narrow: str = ""
+    name: str = ""
+    data: str = ""
+
+
+def drawn(chart: Chart, *, caption: str = "", interactive: bool = False, narrow: Chart | bool = True) -> Figure:
+    """Return a chart as a figure: its title says what is seen, and its numbers are beside it.
+
+    Parameters
+    ----------
+    chart : Chart
+    caption : how it is read.
+    interactive : to be pointed at; the page needs the script.
+    narrow : whether there is a form for a phone, or which; without one the drawing scrolls there.
+    """
+    from mpiio_ext.common import plots
+
+    form = plots.phone(chart) if narrow is True else narrow
+    return Figure(title=chart.title, caption=caption, drawing=plots.svg(chart, interactive=interactive),
+                  narrow=plots.svg(form) if form else "", name=f"{chart.name}.csv", data=plots.csv(chart))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -136,6 +165,18 @@ def _image(figure: str) -> str:
     return f"data:image/svg+xml;base64,{b64encode(figure.encode()).decode()}"
 
 
+def _saved(data: str, name: str) -> Markup:
+    """Return the attributes of a link that saves data in a file; much of it is compressed."""
+    from markupsafe import Markup, escape
+
+    kind = "application/json" if name.endswith(".json") else "text/csv"
+    link = f"data:{kind};charset=utf-8,{quote(data, safe='!$()*,-./:;=?@_~')}"
+    if len(data) > _MOST_PLAIN:
+        packed = gzip.compress(data.encode(), mtime=0)
+        name, link = f"{name}.gz", f"data:application/gzip;base64,{b64encode(packed).decode()}"
+    return Markup(f'download="{escape(name)}" href="{escape(link)}"')
+
+
 @cache
 def _templates(folder: Path) -> jinja2.Environment:
     import jinja2
@@ -144,7 +185,7 @@ def _templates(folder: Path) -> jinja2.Environment:
         loader=jinja2.FileSystemLoader([folder, _FOLDER]), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(breakable=_breakable, coded=_coded, data=_data, image=_image)
+    environment.filters.update(breakable=_breakable, coded=_coded, data=_data, image=_image, saved=_saved)
     return environment
 
 
@@ -170,28 +211,48 @@ def document(
     title: str,
     sections: Sequence[Section],
     *,
+    lead: Sequence[str],
+    picture: Figure | str,
     head: str = "",
     notices: Sequence[Finding] = (),
     foot: str = "",
     interactive: bool = False,
-    lead: Sequence[str] = (),
-    picture: Figure | None = None,
     data: object = None,
 ) -> str:
     """Return a page of sections.
 
     Parameters
     ----------
-    title, head : heading, and the line below it.
+    title : heading.
     sections : sequence of Section
+    lead, picture
+        What the page says and shows before all else: sentences, where `code` stands between backticks, and a figure, or
+        why there is none.
+    head : what the page is about, below the picture.
     notices : what stands above all sections.
     foot : what stands below them, before the version.
     interactive : the figures were drawn to be pointed at: their script is put into the page.
-    lead, picture : what the page says and shows before all else; `code` stands between backticks.
     data : what the page was made of, for programs that read it; None: nothing.
+
+    Raises
+    ------
+    ValueError
+        The page would begin without a sentence or a picture.
     """
     from mpiio_ext.common.plots.files import script
 
-    content = {"title": title, "head": head, "sections": sections, "notices": notices, "foot": foot,
-               "lead": lead, "picture": picture, "data": data}
-    return fill(_FOLDER / "document.html", content, script=script() if interactive else "")
+    if not any(lead) or not picture:
+        raise ValueError(f"{title}: a page begins with a sentence and a picture")
+    while True:
+        content = {"title": title, "head": head, "sections": sections, "notices": notices, "foot": foot,
+                   "lead": [text for text in lead if text], "picture": picture, "data": data}
+        text = fill(_FOLDER / "document.html", content, script=script() if interactive else "")
+        figures = [one for one in (picture, *(one for part in sections for one in part.figures))
+                   if not isinstance(one, str)]  # fmt: skip
+        largest = max(figures, key=lambda one: len(one.narrow), default=None)
+        if len(text.encode("utf-8", "replace")) <= MOST_BYTES or largest is None or not largest.narrow:
+            return text
+        lighter = dataclasses.replace(largest, narrow="")
+        picture = lighter if picture is largest else picture
+        sections = [dataclasses.replace(part, figures=[lighter if one is largest else one for one in part.figures])
+                    for part in sections]  # fmt: skip

@@ -1,5 +1,7 @@
 """Charts: one definition (`chart`), one theme (`theme`), one drawing (`draw`), static and interactive (`files`).
 
+Their numbers are CSV (`data`), and each has a form for a phone (`phone`).
+
 Importing this package imports no library of drawing.
 """
 
@@ -48,6 +50,9 @@ from mpiio_ext.common.plots.chart import (
 from mpiio_ext.common.plots.chart import (
     cumulative as cumulative,
 )
+from mpiio_ext.common.plots.data import (
+    csv as csv,
+)
 from mpiio_ext.common.plots.files import (
     png as png,
 )
@@ -59,6 +64,9 @@ from mpiio_ext.common.plots.files import (
 )
 from mpiio_ext.common.plots.files import (
     svg_file as svg_file,
+)
+from mpiio_ext.common.plots.phone import (
+    phone as phone,
 )
 from mpiio_ext.common.plots.theme import (
     DARK as DARK,

@@ -37,6 +37,7 @@ class Axis:
     whole : only whole numbers.
     grid, line, above : lines at the ticks, the axis itself, words at the other side.
     turn : degrees by which the words at the ticks are turned.
+    date : values are seconds since 1970 (UTC).
     """
 
     label: str = ""
@@ -51,6 +52,7 @@ class Axis:
     line: bool = True
     above: bool = False
     turn: float = 0
+    date: bool = False
 
 
 _ANY = Axis()
@@ -145,10 +147,11 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tiles:
-    """Rectangles (left, low, width, height) of one look: the cells of a map."""
+    """Rectangles (left, low, width, height) of one look: the cells of a map; `name`: what they are, in the data."""
 
     places: Sequence[tuple[float, float, float, float]]
     look: Look = _PLAIN
+    name: str = ""
     edge: str = ""
     thin: float = 0.0
 
@@ -178,7 +181,7 @@ Mark = Area | Bars | Boxes | Line | Rule | Segments | Spans | Text | Tiles
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """Marks between two axes; `legend`: its own, inside it; `room`: points above it, below its title."""
+    """Marks between two axes; `legend`: its own, beside it if it is long; `room`: points above it, below its title."""
 
     marks: Sequence[Mark]
     x: Axis = _ANY
@@ -195,7 +198,7 @@ class Chart:
     Attributes
     ----------
     name : of files and references; letters, digits and hyphens.
-    title : what it is, for those who do not see it.
+    title : what is seen in it, computed from its numbers: its heading, and all that those know who do not see it.
     panels : rows; None leaves a place free.
     width, height : inches.
     margins : (left, right, above, below), optional
@@ -208,6 +211,9 @@ class Chart:
         Entries of the legend, with widths of lines; none: those of the marks.
     heading : str
     share : panels of a row have the y axis, and those of a column the x axis, in common.
+    scale : of all words.
+    table : (names of columns, rows), optional
+        Its numbers, where the marks are only a form of them.
     """
 
     name: str
@@ -224,6 +230,8 @@ class Chart:
     keys: Sequence[tuple[str, Look, float]] = ()
     heading: str = ""
     share: bool = False
+    scale: float = 1.0
+    table: tuple[Sequence[str], Sequence[Sequence[object]]] | None = None
 
 
 def corners(edges: Sequence[float], values: Sequence[Number]) -> tuple[list[float], list[Number]]:

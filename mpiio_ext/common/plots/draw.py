@@ -32,30 +32,36 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: Series that a legend inside the axes names at most.
+_MOST_INSIDE = 3
 #: Name of the SVG group of each series, with its number behind.
 SERIES_ID = "series-"
 
 
-def style(theme: Theme, name: str) -> Any:
-    """Return the settings of Matplotlib that a chart of this name is drawn with."""
+def style(theme: Theme, chart: Chart) -> Any:
+    """Return the settings of Matplotlib that a chart is drawn with."""
     from matplotlib.rcsetup import cycler
+
+    size, small = 8.5 * chart.scale, 8 * chart.scale
 
     return {
         "axes.prop_cycle": cycler(color=[theme.ink]),  # no colour that is not of the theme
-        "svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif", "font.size": 8.5,
+        "svg.fonttype": "none", "svg.hashsalt": chart.name, "font.family": "sans-serif", "font.size": size,
+        "font.sans-serif": ["DejaVu Sans"],  # each text of an SVG names all of them
         "axes.edgecolor": theme.soft, "axes.labelcolor": theme.ink, "axes.facecolor": theme.page,
-        "xtick.color": theme.soft, "ytick.color": theme.soft, "xtick.labelsize": 8, "ytick.labelsize": 8,
+        "xtick.color": theme.soft, "ytick.color": theme.soft, "xtick.labelsize": small, "ytick.labelsize": small,
         "text.color": theme.ink, "figure.facecolor": theme.page, "savefig.facecolor": theme.page,
-        "axes.titlesize": 8.5, "axes.titlelocation": "left", "axes.axisbelow": True, "grid.color": theme.line,
+        "axes.titlesize": size, "axes.titlelocation": "left", "axes.axisbelow": True, "grid.color": theme.line,
         "grid.linewidth": 0.5, "axes.spines.top": False, "axes.spines.right": False, "hatch.linewidth": 0.5,
-        "legend.frameon": False, "legend.fontsize": 8, "text.parse_math": False,  # names of files may hold dollars
+        "path.simplify_threshold": 1 / 9 if chart.scale == 1 else 0.5,  # of a phone most of a long line is not seen
+        "legend.frameon": False, "legend.fontsize": small, "text.parse_math": False,  # names of files may hold dollars
     }  # fmt: skip
 
 
 def series(chart: Chart) -> list[str]:
     """Return the names of the series in the order of the legend."""
     marks = [mark for row in chart.panels for panel in row if panel for mark in panel.marks]
-    return list(dict.fromkeys(mark.name for mark in marks if isinstance(mark, (Area, Bars, Line, Segments))
+    return list(dict.fromkeys(mark.name for mark in marks if isinstance(mark, (Area, Bars, Line, Segments, Tiles))
                               and mark.name))  # fmt: skip
 
 
@@ -85,7 +91,10 @@ def _bars(axes: Axes, mark: Bars, theme: Theme) -> list[Artist]:
                  facecolor=theme.colour(mark.look.colour), edgecolor=theme.colour(mark.edge or "page"),
                  linewidth=mark.thin, label=mark.name or None, **rest)  # fmt: skip
     if mark.notes:
-        axes.bar_label(drawn, list(mark.notes), padding=3 if mark.across else 2, color=theme.soft, fontsize=8)
+        from matplotlib import rcParams
+
+        axes.bar_label(drawn, list(mark.notes), padding=3 if mark.across else 2, color=theme.soft,
+                       fontsize=rcParams["xtick.labelsize"])  # fmt: skip
     return list(drawn)
 
 
@@ -104,19 +113,28 @@ def _segments(axes: Axes, mark: Segments, theme: Theme) -> list[Artist]:
     return [lines]
 
 
+def _joined(axes: Axes, lines: Sequence[tuple[Sequence[float], Sequence[float]]], **look: Any) -> None:
+    """Draw many short lines as one with holes: each by itself would carry its style."""
+    x = [value for across, _ in lines for value in (*across, math.nan)]
+    y = [value for _, up in lines for value in (*up, math.nan)]
+    axes.plot(x, y, solid_capstyle="butt", **look)
+
+
 def _boxes(axes: Axes, mark: Boxes, theme: Theme) -> list[Artist]:
     if not mark.at:
         return []
     half = mark.width / 2
-    low, first, median, third, high = zip(*mark.numbers, strict=True)
-    axes.vlines([*mark.at, *mark.at], [*low, *third], [*first, *high], color=theme.soft, linewidth=0.9)
-    for ends in (low, high):
-        axes.hlines(ends, [at - half / 2 for at in mark.at], [at + half / 2 for at in mark.at], color=theme.soft,
-                    linewidth=0.9)  # fmt: skip
+    _, first, median, third, _ = zip(*mark.numbers, strict=True)
+    whiskers: list[tuple[Sequence[float], Sequence[float]]] = []
+    for at, numbers in zip(mark.at, mark.numbers, strict=True):
+        low, high = numbers[0], numbers[4]
+        whiskers += [((at, at), numbers[:2]), ((at, at), numbers[3:])]
+        whiskers += [((at - half / 2, at + half / 2), (end, end)) for end in (low, high)]
+    _joined(axes, whiskers, color=theme.soft, linewidth=0.9)
     axes.bar(mark.at, [b - a for a, b in zip(first, third, strict=True)], mark.width, first, facecolor=theme.line,
              edgecolor=theme.soft, linewidth=0.8)  # fmt: skip
-    axes.hlines(median, [at - half for at in mark.at], [at + half for at in mark.at], linewidth=1.5,
-                color=theme.colour(mark.look.colour))  # fmt: skip
+    _joined(axes, [((at - half, at + half), (end, end)) for at, end in zip(mark.at, median, strict=True)],
+            color=theme.colour(mark.look.colour), linewidth=1.5)  # fmt: skip
     return []
 
 
@@ -142,7 +160,7 @@ def _tiles(axes: Axes, mark: Tiles, theme: Theme) -> list[Artist]:
                             hatch=mark.look.hatch or None)  # fmt: skip
     cells.set_in_layout(False)  # the ends of the axes say all; measuring every patch takes seconds
     axes.add_collection(cells, autolim=False)
-    return []
+    return [cells]
 
 
 def _text(axes: Axes, mark: Text, theme: Theme) -> list[Artist]:
@@ -218,7 +236,9 @@ def _panel(axes: Axes, panel: Panel, theme: Theme, names: Sequence[str]) -> None
     _axis(axes, "y", panel.y)
     if panel.title:
         axes.set_title(panel.title, pad=panel.room, y=1.0)  # else all that is above the axes would be measured
-    if panel.legend:
+    if panel.legend and len(axes.get_legend_handles_labels()[1]) > _MOST_INSIDE:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)  # it would hide the lines
+    elif panel.legend:
         axes.legend()
 
 

@@ -27,6 +27,14 @@ SUFFIXES = (".svg", ".png", ".pdf")
 _REFERENCE = re.compile(r'(?:url\(#|href="#)([^)"]+)')
 _IDENTIFIER = re.compile(r' id="([^"]+)"')
 _HEAD = re.compile(r"^.*?(?=<svg )|<metadata>.*?</metadata>", re.DOTALL)
+#: Places, of which tenths of a point are enough, and hundredths to zoom: more digits are most of the bytes of a path.
+_PLACES = re.compile(r'(?<= d=")[^"]+|(?<= [xy]=")[^"]+')
+_TENTHS, _HUNDREDTHS = (re.compile(rf"(\.\d{{{digits}}})\d+") for digits in (1, 2))
+#: What says nothing, or what the whole says once: the font, turns by nothing, groups of no name and no style.
+_FONT = "'DejaVu Sans', sans-serif"
+_NOTHING = re.compile(rf' transform="rotate\(-?0 [^"]*"|font-family: {_FONT}; ')
+_GROUP = re.compile(r"\s*<(/?)g( [^>]*)?>")
+_BETWEEN = re.compile(r"\s+(?=[MLCQz])|(?<=[MLCQ])\s+|\s+$")
 #: Points of an interactive chart that can be pointed at: more would be most of the page.
 _MOST_POINTS = 5000
 
@@ -47,8 +55,23 @@ def _tidy(text: str, name: str, *, interactive: bool) -> str:
 
     text = _IDENTIFIER.sub(renamed, text)
     text = _REFERENCE.sub(lambda found: found[0].replace(f"#{found[1]}", f"#{name}-{found[1]}"), text)
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = _grouped(_NOTHING.sub("", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)))
+    digits = _HUNDREDTHS if interactive else _TENTHS
+    text = _PLACES.sub(lambda found: _BETWEEN.sub("", digits.sub(r"\1", found[0])), text)
     return re.sub(r"\n\s*", "\n", text).strip()
+
+
+def _grouped(text: str) -> str:
+    """Return an SVG without its groups of no name and no style."""
+    kept: list[bool] = []
+
+    def one(found: re.Match[str]) -> str:
+        if not found[1]:
+            kept.append(bool(found[2]))
+            return found[0] if found[2] else ""
+        return found[0] if kept.pop() else ""
+
+    return _GROUP.sub(one, text)
 
 
 def _told(panel: Panel, mark: Bars | Line | Segments) -> list[tuple[float, float, str]]:
@@ -102,13 +125,13 @@ def svg(chart: Chart, *, interactive: bool = False) -> str:
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    with matplotlib.rc_context(draw.style(LIGHT, chart.name)):
+    with matplotlib.rc_context(draw.style(LIGHT, chart)):
         figure = draw.figure(chart)
         out = io.StringIO()
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
         points = _points(chart, figure, figure.axes) if interactive else []
-    head = f'<svg role="img" aria-label="{html.escape(chart.title or chart.name)}" '
+    head = f'<svg font-family="{_FONT}" role="img" aria-label="{html.escape(chart.title or chart.name)}" '
     if interactive:
         head += f'data-marks="{html.escape(json.dumps(points, separators=(",", ":")))}" '
     return _tidy(out.getvalue(), chart.name, interactive=interactive).replace("<svg ", head, 1)
@@ -131,7 +154,7 @@ def _printed(chart: Chart, kind: str, theme: Theme, dots_per_inch: int) -> bytes
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     out = io.BytesIO()
-    with matplotlib.rc_context(draw.style(theme, chart.name)):
+    with matplotlib.rc_context(draw.style(theme, chart)):
         figure = draw.figure(chart, theme)
         FigureCanvasAgg(figure)
         none = {"Software": None} if kind == "png" else {"CreationDate": None, "Creator": None, "Producer": None}

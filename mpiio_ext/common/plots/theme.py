@@ -7,9 +7,10 @@ Algorithm. Charts are drawn in the light colours. Where the reader prefers dark,
 file, replaces each light colour by the dark one of the same meaning: it selects elements by the colour they have.
 A PNG has one of the two, drawn in its colours.
 
-Guarantees. Each colour of the light theme occurs in it once, so that the replacement is unambiguous. Colours are those
-of M. Okabe and K. Ito, "Color Universal Design" (2008), lighter on dark ground. What a colour says, a word, a line
-style, a mark or a hatch says too.
+Guarantees. Each colour of the light theme occurs in it once, so that the replacement is unambiguous. Every two colours
+that stand in one chart differ by 12 and more (CIEDE2000) for people with all cones and for those who lack one kind, and
+each has a contrast of 3 and more to its ground; the first two are those of M. Okabe and K. Ito, "Color Universal
+Design" (2008). What a colour says, a word, a line style, a mark or a hatch says too.
 """
 
 from __future__ import annotations
@@ -92,14 +93,14 @@ class Theme:
 
 
 LIGHT = Theme(
-    page="#ffffff", ink="#16191d", soft="#555c66", line="#d5d9df", data="#0072b3", average="#7a4fa3", changed="#b3155c",
-    neutral="#5f646b", low="#fbe3d3", high="#dceefa", quarter=("#c44400", "#b97a00", "#2b8fc4", "#00609c"),
-    series=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7b828c", "#f0e442"),
+    page="#ffffff", ink="#16191d", soft="#555c66", line="#d5d9df", data="#0072b3", average="#2d0a50", changed="#c2185b",
+    neutral="#6a7078", low="#fbe3d3", high="#dceefa", quarter=("#8f2d00", "#c07830", "#2490d0", "#004a80"),
+    series=("#0072b2", "#d55e00", "#69965a", "#872d5a", "#1e96ff", "#4b4b0f", "#878787", "#3c00e1"),
 )  # fmt: skip
 DARK = Theme(
-    page="#14171a", ink="#e8eaed", soft="#a8afb8", line="#3a4047", data="#5ab4ea", average="#c5a3e8", changed="#ff86b8",
-    neutral="#c0c5cb", low="#4a2a17", high="#17374d", quarter=("#ff8a4c", "#f0b840", "#7cc6f2", "#a9d8ff"),
-    series=("#4aa8e0", "#f08a42", "#2fc497", "#e09cc2", "#8accf2", "#f0b441", "#98a0aa", "#e8dd5a"),
+    page="#14171a", ink="#e8eaed", soft="#a8afb8", line="#3a4047", data="#5ab4ea", average="#9a6ab4", changed="#ff7a8a",
+    neutral="#d0d4da", low="#4a2a17", high="#17374d", quarter=("#e0705a", "#f0d800", "#3c8cb4", "#a8d8f0"),
+    series=("#4aa8e0", "#f08a42", "#c3f0c3", "#ffd2ff", "#697896", "#96693c", "#a5a5a5", "#964be1"),
 )  # fmt: skip
 THEMES = {"light": LIGHT, "dark": DARK}
 

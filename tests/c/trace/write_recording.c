@@ -2,8 +2,8 @@
  * write_recording.c - a recording of calls that are told by lines on standard input, at any times.
  *
  * PROGRAM FOLDER [PRINT]: F NAME (files have numbers from 1 on); C OPERATION START DURATION DEPTH FILE OFFSET SIZE
- * RESULT COUNT MODE FILE2 COMM_SIZE HINTS (a negative number: none); END STATE; KILL; RANK RANK RANKS. PRINT: offsets
- * of the fields of a record instead.
+ * RESULT COUNT MODE FILE2 COMM_SIZE HINTS OFFSET2 (a negative number: none); END STATE; KILL; RANK RANK RANKS. PRINT:
+ * offsets of the fields of a record instead.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -49,8 +49,9 @@ static void one(const char *line)
 
     if (sscanf(line,
                "C %63s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
-               " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
-               name, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7], &v[8], &v[9], &v[10], &v[11]) != 13) {
+               " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
+               name, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7], &v[8], &v[9], &v[10], &v[11],
+               &v[12]) != 14) {
         fprintf(stderr, "not understood: %s\n", line);
         exit(2);
     }
@@ -67,6 +68,7 @@ static void one(const char *line)
     add(&call, MPIOX_KEY_FILE2, v[9] < 0 ? -1 : numbers[v[9]]);
     add(&call, MPIOX_KEY_COMM_SIZE, v[10]);
     add(&call, MPIOX_KEY_HINTS, v[11]);
+    add(&call, MPIOX_KEY_OFFSET2, v[12]);
     if (call.operation == OP_MPI_Finalize)
         mpiox_recording_stop(call.start);
     mpiox_recording_add(&call);

@@ -1,0 +1,90 @@
+"""Programs after reports that people have made in public of MPI-IO: which report, on how many ranks, with what.
+
+The sources lie in ``tests/programs/public``; each verifies what it has written, and prints "verified". Used by tests,
+which run them with the library, and by ``benchmarks/cured.py``, which runs them natively beside it.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from support.codes import compiled, hdf5_flags
+from support.launch import ROOT
+
+SOURCES = ROOT / "tests" / "programs" / "public"
+FILE = "{file}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One report.
+
+    Attributes
+    ----------
+    threads : where it was made, "OWNER/REPOSITORY#NUMBER".
+    seen : what its author saw, for a table.
+    program : name of a source.
+    ranks : processes.
+    arguments : of the program; ``{file}`` stands for the file that it writes.
+    memory_gib : of data that it writes; those of 1 GiB and more are slow.
+    """
+
+    threads: tuple[str, ...]
+    seen: str
+    program: str
+    ranks: int
+    arguments: tuple[str, ...] = (FILE,)
+    memory_gib: float = 0.1
+
+
+def _large(bytes_more: int, gib: int, *threads: str, seen: str) -> Report:
+    return Report(threads=threads, seen=seen, program="large_request", ranks=2, memory_gib=gib,
+                  arguments=(FILE, str(gib * 1024), str(bytes_more)))
+
+
+REPORTS = {
+    "ranks-without-data": Report(
+        threads=("open-mpi/ompi#7414", "open-mpi/ompi#7809", "open-mpi/ompi#11182"), program="no_data", ranks=16,
+        seen="16 ranks of which 8 write nothing wait for ever in MPI_File_write_at_all"),
+    "pieces-of-2-gib": Report(
+        threads=("open-mpi/ompi#14379", "paboyle/Grid#381"), program="byte_offset", ranks=2,
+        seen="offsets in a view with pieces of 2 GiB are computed from memory that is not the view's"),
+    "one-call-just-below-2-gib": _large(
+        -4096, 2, "pmodels/mpich#1742", seen="the last 4 KiB before 2 GiB are wrong, with MPI_SUCCESS"),
+    "one-call-of-2-gib": _large(
+        4096, 2, "pmodels/mpich#2886", "pmodels/mpich#2887", "pmodels/mpich#2888", "open-mpi/ompi#2399",
+        seen="assertions and short writes in calls of more than 2 GiB"),
+    "one-call-of-4-gib": _large(
+        8, 4, "pmodels/mpich#2012", "diatomic/diy#75", seen="2 GiB are written where 4 GiB are asked for"),
+    "indexed-views": Report(
+        threads=("open-mpi/ompi#11917", "pmodels/mpich#7169"), program="indexed_view", ranks=4,
+        seen="data of views of indexed types are wrong, and files have another size"),
+    "hdf5-cartesian": Report(
+        threads=("open-mpi/ompi#12718",), program="slabs_hdf5", ranks=3, arguments=("cartesian", FILE, "50", "30"),
+        seen="now and then a dataset written over a Cartesian communicator is wrong"),
+    "hdf5-uneven": Report(
+        threads=("HDFGroup/hdf5#1227", "AMReX-Codes/amrex#2491"), program="slabs_hdf5", ranks=31,
+        arguments=("uneven", FILE, "2000", "2"), seen="31 ranks with slabs of different sizes wait for ever"),
+    "hdf5-rows": Report(
+        threads=("HDFGroup/hdf5#5796",), program="slabs_hdf5", ranks=4, arguments=("rows", FILE, "3556", "10"),
+        seen="30 files a minute on one node, 2 or 3 on several"),
+}  # fmt: skip
+
+
+@functools.cache
+def program(name: str) -> tuple[str, ...]:
+    """Compile a source; return the words that start it.
+
+    Raises
+    ------
+    CodeAbsentError
+        There is no parallel HDF5 for this MPI library.
+    """
+    flags = hdf5_flags() if name.endswith("_hdf5") else []
+    return compiled("mpicc", SOURCES / f"{name}.c", "-std=c11", *flags)
+
+
+def command(report: Report, file: str) -> list[str]:
+    """Return the command line of a report's program, without launcher."""
+    return [*program(report.program), *(word.replace(FILE, file) for word in report.arguments)]

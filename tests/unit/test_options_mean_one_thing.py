@@ -1,0 +1,233 @@
+"""One spelling of an option is one kind of value and one meaning, in every command; old spellings say the new one.
+
+Problem.   `--plot` was a file here and a flag there, `--limit` a time and a number of rows.
+Algorithm. click is asked for every option of every command. One that two commands have must stand in `SHARED`, with its
+           kind and with what it means in all of them: who shares a spelling has to write that down, or to take another.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from mpiio_ext.cli import main
+from mpiio_ext.common.commands import Renamed, renamed
+from mpiio_ext.common.options import Bandwidth, Counts, Duration, Size
+from support.commands import COMMANDS
+
+#: Spelling of an option of several commands: its kind, and its meaning.
+SHARED = {
+    "--above": ("size", "jobs that moved more"),
+    "--access": ("text", "calls by which data is accessed"),
+    "--aggregators": ("number", "processes that do the I/O: a number, or several"),
+    "--all": ("flag", "what is left out otherwise, too"),
+    "--anonymous": ("flag", "no names, IDs, or times of day"),
+    "--archive": ("path", "folder of the results of suites"),
+    "--areas": ("path", "file: application -> science area"),
+    "--before": ("text", "shell command before each run of the program"),
+    "--budget": ("duration", "time that all of it may take"),
+    "--bytes": ("size", "size of the file that is measured"),
+    "--complete": ("flag", "only rows without a missing column"),
+    "--compute-nodes": ("number", "compute nodes of the system"),
+    "--confidence": ("number", "probability with which what is decided on is true"),
+    "--connector": ("text", "which connector reads a file"),
+    "--csv": ("path", "file for the table, as CSV"),
+    "--darshan-log": ("path", "Darshan logs that are read"),
+    "--delegate-mode": ("text", "how delegates are started"),
+    "--delegates": ("text", "number of I/O delegates, as the hint mpiox_delegates"),
+    "--dir": ("path", "the arbiter's folder"),
+    "--divisible": ("flag", "only numbers of I/O nodes that divide those of compute nodes"),
+    "--dry-run": ("flag", "print what would be done, and end"),
+    "--each-rank": ("flag", "the path keeps what each rank does"),
+    "--extension": ("flag", "put the extension under it"),
+    "--figure": ("path", "file for the figure"),
+    "--file-system": ("text", "file system that is looked at, by name"),
+    "--floor": ("number", "share of its best bandwidth that each job gets"),
+    "--forge": ("path", "FORGE's tables of measured patterns"),
+    "--format": ("text", "format of the trace"),
+    "--hint": ("text", "NAME=VALUE"),
+    "--hints-file": ("path", "file of hints"),
+    "--horizon": ("duration", "time until the next decision"),
+    "--hysteresis": ("number", "gain below which jobs keep their I/O nodes"),
+    "--interactive": ("flag", "figures to zoom and to point at"),
+    "--interval": ("duration", "time between two looks"),
+    "--io-nodes": ("number", "I/O nodes: a number, or several"),
+    "--join": ("text", "table of the store whose rows are put beside"),
+    "--json": ("flag", "print JSON"),
+    "--kernel": ("text", "kernel that is carried out, pioneer:FILE among them"),
+    "--log": ("path", "folder for the output of every run"),
+    "--logs": ("text", "of what the logs that count are"),
+    "--low-bandwidth": ("bandwidth", "bandwidth below which I/O counts as slow"),
+    "--lower-is-better": ("flag", "the number of --metric-regex is a time"),
+    "--method": ("text", "methods of the library"),
+    "--metric": ("text", "metric that is judged or shown"),
+    "--metric-regex": ("text", "finds a bandwidth in a program's output"),
+    "--migration-cost": ("duration", "time that a job loses where its I/O nodes change"),
+    "--mode": ("text", "mode of the synthesis"),
+    "--most": ("number", "I/O nodes of one job at most"),
+    "--motif": ("text", "kind of I/O of a job"),
+    "--multiply": ("text", "NAME=X: what the mode tuned has more of"),
+    "--native-limit": ("duration", "time that a native run may take"),
+    "--nodes": ("number", "nodes that the ranks are on"),
+    "--once": ("flag", "look once, and end"),
+    "--only": ("text", "files that are looked at"),
+    "--operation": ("text", "write or read"),
+    "--output": ("path", "where the result goes"),
+    "--page": ("flag", "make the page of the results"),
+    "--parquet": ("path", "file for the table, as Parquet"),
+    "--path": ("path", "file or folder of the file system that is asked about"),
+    "--pattern": ("text", "patterns that are looked at"),
+    "--plot": ("path", "file for the picture"),
+    "--policy": ("text", "policies of arbitration"),
+    "--processes-within": ("number", "most over fewest processes of a history"),
+    "--progress": ("flag", "show progress"),
+    "--published": ("flag", "filters of the published year"),
+    "--quick": ("flag", "small and short"),
+    "--ranks": ("number", "ranks of a launch"),
+    "--repeats": ("number", "repetitions inside a launch"),
+    "--repetitions": ("number", "repetitions, in which what is compared takes turns"),
+    "--results": ("path", "folders of results of the bench"),
+    "--rounds": ("number", "launches of each point"),
+    "--scratch": ("path", "folder for files that are made for a replay"),
+    "--seed": ("number", "of random numbers"),
+    "--servers": ("number", "I/O servers of a file"),
+    "--setup": ("path", "set-up of a store"),
+    "--shared-node": ("flag", "one I/O node for all jobs that get none"),
+    "--since": ("text", "first day"),
+    "--site": ("path", "facts of the site"),
+    "--skip": ("text", "files that are left out"),
+    "--source": ("path", "file of a monitoring source"),
+    "--spin": ("duration", "end of each slack time that is spun for"),
+    "--start": ("size", "first byte of the region"),
+    "--store": ("path", "store of curves"),
+    "--strict": ("flag", "status 1 where something cannot be read"),
+    "--stripe-size": ("size", "bytes of a stripe"),
+    "--suite": ("text", "suite of the bench"),
+    "--sync": ("flag", "data is brought to the disk inside the time"),
+    "--time-scale": ("number", "what times between calls are multiplied by"),
+    "--time-zone": ("text", "of times and days without one"),
+    "--title": ("text", "heading of the page"),
+    "--top": ("number", "how many are named"),
+    "--trials": ("number", "settings that are tried at most"),
+    "--until": ("text", "the day behind the last one"),
+    "--weight": ("text", "NAME=NUMBER: what a MB/s counts"),
+    "--window": ("size", "bytes of a collective buffer"),
+    "--within": ("duration", "how long before the newest or the chosen job"),
+    "--without": ("text", "motifs that are left out"),
+}  # fmt: skip
+_UNIT = re.compile(r"-(?:s|us|ms|seconds|secs|minutes|hours|days|bytes|kib|mib|gib|kb|mb|gb)$")
+_SECONDS = re.compile(r"\b(?:in|of|many) (?:seconds|minutes|hours|days|bytes|KiB|MiB|GiB)\b")
+
+
+def kind_of(option: click.Option) -> str:
+    """Return of which kind an option's values are."""
+    if option.is_flag:
+        return "flag"
+    kinds = {Size: "size", Duration: "duration", Bandwidth: "bandwidth", click.Path: "path", Counts: "number",
+             click.types.IntParamType: "number", click.types.FloatParamType: "number"}  # fmt: skip
+    for kind, name in kinds.items():
+        if isinstance(option.type, kind):
+            return name
+    if option.metavar and re.search(r"FILE|FOLDER|DIR|PATH", option.metavar) and "|" not in option.metavar:
+        return "path" if "pioneer:" not in option.metavar else "text"
+    known = {"_Paths": "path", "_SystemNodes": "number"}
+    return known.get(type(option.type).__name__, "text")
+
+
+OPTIONS = [(words, option) for words, command in COMMANDS.items() for option in command.params
+           if isinstance(option, click.Option)]  # fmt: skip
+OLD = [(words, option) for words, option in OPTIONS if isinstance(option, Renamed)]
+BY_SPELLING: dict[str, list[tuple[str, click.Option]]] = {}
+for _words, _option in OPTIONS:
+    for _spelling in () if _option.hidden else _option.opts:
+        BY_SPELLING.setdefault(_spelling, []).append((_words, _option))
+
+
+def test_options_that_commands_share_have_one_kind_and_one_meaning() -> None:
+    several = {name for name, found in BY_SPELLING.items() if len(found) > 1 and name.startswith("--")}
+    assert several == set(SHARED), "an option is shared, or no longer: SHARED says what its spelling means"
+    kinds = {name: {kind_of(option) for _, option in BY_SPELLING[name]} for name in SHARED}
+    assert kinds == {name: {kind} for name, (kind, _) in SHARED.items()}
+
+
+def test_a_letter_is_short_for_one_option() -> None:
+    letters = {name: {max(option.opts, key=len) for _, option in found}
+               for name, found in BY_SPELLING.items() if not name.startswith("--")}  # fmt: skip
+    assert len(letters) >= 8 and all(len(names) == 1 for names in letters.values()), letters
+
+
+def test_no_option_names_a_unit() -> None:
+    """Sizes and durations are of the kinds that read units; none is a number whose unit only its name or help says."""
+    units = {name for name, found in BY_SPELLING.items() for _, option in found
+             if (_UNIT.search(name) and kind_of(option) not in ("size", "flag", "path"))
+             or (kind_of(option) == "number" and (_SECONDS.search(option.help or "")
+                 or re.fullmatch("US|DAYS|GIB|SECONDS|BYTES|TIME|SIZE", option.metavar or "")))}  # fmt: skip
+    assert not units
+
+
+@pytest.mark.parametrize(("words", "old"), OLD, ids=lambda one: one if isinstance(one, str) else one.opts[0])
+def test_old_spellings_are_hidden_and_name_a_new_one(words: str, old: Renamed) -> None:
+    new = [option for option in COMMANDS[words].params if old.new in option.opts]
+    assert old.hidden and len(new) == 1 and isinstance(new[0], click.Option) and not new[0].hidden
+    assert bool(old.secondary_opts) == bool(new[0].secondary_opts) and old.is_flag == new[0].is_flag
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ("hints --set --json", "hints --changed --json", "hints: `--set` is now `--changed`"),
+    ("locks --fs gpfs --servers 2 --aggregators 2 --region 8M --stripe 2M --json",
+     "locks --fs gpfs --servers 2 --aggregators 2 --region 8M --stripe-size 2M --json", "`--stripe` is now"),
+    ("bench --dry-run --ranks 2 -w contiguous --no-plot", "bench --dry-run --ranks 2 -w contiguous --no-figures",
+     "bench: `--no-plot` is now `--no-figures`"),
+])  # fmt: skip
+def test_an_old_spelling_does_the_same_and_says_the_new_one(old: str, new: str, said: str) -> None:
+    before, now = (CliRunner().invoke(main, words.split()) for words in (old, new))
+    assert (before.exit_code, before.stdout) == (now.exit_code, now.stdout) and now.exit_code == 0 and now.stdout
+    assert said in before.stderr and "the old spelling goes with the next release" in before.stderr
+    assert "old spelling" not in now.stderr
+
+
+@click.command()
+@click.option("--multiply", multiple=True)
+@renamed("--files", "--multiply", "files={}")
+@click.option("--within", type=Duration(zero=True, plain="d"), default="30d")
+@click.option("--spin", type=Duration(zero=True), required=True)
+@renamed("--spin-us", "--spin", "{}us")
+@click.option("--page/--no-page", default=True)
+@renamed("--report/--no-report", "--page")
+@click.option("--above", type=Size())
+@renamed("--above-gib", "--above", "{}GiB")
+def _sample(**values: object) -> None:
+    click.echo(json.dumps(values))
+
+
+@pytest.mark.parametrize(("words", "found"), [
+    ("--spin 40us", {"spin": 4e-5}),
+    ("--spin-us 40", {"spin": 4e-5}),
+    ("--spin-us 40 --spin 1ms", {"spin": 1e-3}),
+    ("--spin 0 --files 2", {"multiply": ["files=2"]}),
+    ("--spin 0 --multiply opens=3 --files 2", {"multiply": ["opens=3", "files=2"]}),
+    ("--spin 0 --within 14", {"within": 14 * 86400.0}),
+    ("--spin 0 --within 0.5", {"within": 43200.0}),
+    ("--spin 0 --within 36h", {"within": 36 * 3600.0}),
+    ("--spin 0 --within 0", {"within": 0.0}),
+    ("--spin 0", {"within": 30 * 86400.0, "page": True, "above": None}),
+    ("--spin 0 --no-report", {"page": False}),
+    ("--spin 0 --report", {"page": True}),
+    ("--spin 0 --above-gib 1.5", {"above": 3 << 29}),
+])  # fmt: skip
+def test_what_old_spellings_come_to(words: str, found: dict[str, object]) -> None:
+    done = CliRunner().invoke(_sample, words.split())
+    assert done.exit_code == 0, done.output
+    assert found.items() <= json.loads(done.stdout).items()
+    old = any(word in ("--spin-us", "--files", "--no-report", "--report", "--above-gib") for word in words.split())
+    assert ("old spelling" in done.stderr) == (old or words.endswith(("within 14", "within 0.5")))
+
+
+@pytest.mark.parametrize("words", ["--spin-us soon", "--spin 0 --above-gib x", "--spin -1s", "--spin 0 --within soon"])
+def test_what_no_spelling_takes(words: str) -> None:
+    done = CliRunner().invoke(_sample, words.split())
+    assert (done.exit_code == 2 and "soon" in done.stderr) or "x" in done.stderr or "-1s" in done.stderr
