@@ -79,10 +79,12 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
     kept = sum(float(moved[place].sum()) for place in {place for place, _ in shown})
     there = sum(rows[place]["read_bytes"] + rows[place]["written_bytes"] for place in {place for place, _ in shown})
     lost = max(0.0, 1 - kept / there) if there else 0.0
-    told = f"The files that took the most time, all ranks, in steps of {seconds_text(step)} (recordings)."
+    told = f"All ranks, in steps of {seconds_text(step)} (recordings)."
     if lost >= _LOST:
         told += f" {100 * lost:.0f} % of their bytes are not shown: of calls on several files in turn."
-    return Chart(kind="steps", name="bandwidth-files", title=_peaks(series, starts, "Bandwidth by file"), data={
+    names = ", ".join(dict.fromkeys(Path(rows[place]["file"]).name for place, _ in shown))
+    title = f"Bandwidth of the files that took the most time: {names}"
+    return Chart(kind="steps", name="bandwidth-files", title=title, data={
         "x": starts, "step": step, "series": series, "quantity": "rate", "spans": [], "caption": told,
         "x_label": "time since the start of the run [s]", "y_label": "bytes per second",
     })  # fmt: skip
@@ -100,8 +102,8 @@ def _bandwidth(moved: Line, run_s: float, width: float, source: str) -> Chart:
     })  # fmt: skip
 
 
-def _peaks(series: Sequence[Mapping[str, Any]], starts: Sequence[float], what: str = "Bandwidth") -> str:
+def _peaks(series: Sequence[Mapping[str, Any]], starts: Sequence[float]) -> str:
     """Return what the bandwidth shows: its peaks."""
     peaks = [(max(one["y"]), starts[int(np.argmax(one["y"]))], one["name"]) for one in series]
     told = ", ".join(f"{size_text(most)}/s {name} at {seconds_text(at)}" for most, at, name in peaks)
-    return f"{what}: at most {told}"
+    return f"Bandwidth: at most {told}"

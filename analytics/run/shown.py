@@ -72,7 +72,8 @@ class RunReport(Shown):
     sentence, advice : the first sentences of the page.
     findings, files, library, storage, hints : tables.
     figures : mapping of str to Drawn
-        The time line of ranks (``time-line-ranks``), ``bandwidth``, ``heat``, as far as they are known.
+        The time line of ranks (``time-line-ranks``), ``bandwidth``, ``bandwidth-files``, ``heat``, as far as they are
+        known.
     document : all of it as plain values.
     """
 
