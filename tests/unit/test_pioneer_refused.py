@@ -34,7 +34,7 @@ def test_what_is_accepted_can_be_planned(tmp_path: pathlib.Path, seed: int) -> N
     path.save(tmp_path / "path.parquet")
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        refused = _check_path(str(tmp_path / "path.parquet"), as_json=False)
+        refused = _check_path(str(tmp_path / "path.parquet"))
     if refused:
         assert re.search(r"operation \d+", said.getvalue()), said.getvalue()
         return
