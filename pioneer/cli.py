@@ -225,7 +225,7 @@ def fidelity(paths: tuple[str, ...], seeds: int, as_json: bool, output: Path | N
 _SHOWN = 20  # violations
 
 
-def _check_path(name: str, as_json: bool) -> int:
+def _check_path(name: str, *, as_json: bool = False) -> int:
     """Say which hard dependencies of a path do not hold, and what a replay would refuse; the status.
 
     Operations on a file whose open the trace does not tell are told apart: a replay opens it.
@@ -277,7 +277,7 @@ def check(document: str, as_json: bool) -> None:
     from mpiio_ext.pioneer.synthesis.document import model_from_json
 
     if _is_path(document):
-        raise SystemExit(_check_path(document, as_json))
+        raise SystemExit(_check_path(document, as_json=as_json))
     with said(OSError, DocumentError):
         found = load(Path(document))
     try:

@@ -45,7 +45,7 @@ def begin(text: str) -> float | None:
 
 
 class ListReader(Protocol):
-    """What takes the lines of such a file; `found`: with a heading among them; `lost`: one before the next is no text."""
+    """What takes the lines of such a file; `found`: with a heading among them; `lost`: one line is no text."""
 
     found: bool
 
