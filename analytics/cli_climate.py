@@ -11,8 +11,8 @@ import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.analytics.cli_output import tell_notes
-from mpiio_ext.common.commands import HELP, json_option, output_option, renamed
-from mpiio_ext.common.options import Duration
+from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
+from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
         table, left_out, notes = bench_table(results, None if site is None else System(load_site(site)))
         tables.append(table)
         for line in left_out:
-            click.echo(f"mpiio-ext: left out: {line}", err=True)
+            tell(f"left out: {line}")
         tell_notes((note.source, note.status) for note in notes)
     if len(tables) == 1:
         return tables[0], []
@@ -91,7 +91,7 @@ def _told_apart() -> Iterator[None]:
 
 
 @click.command("climate", context_settings=HELP)
-@click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
+@click.argument("tables", nargs=-1, required=True, type=Existing(path_type=Path), metavar="TABLE...")
 @output_option(type=_PATH, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
 @click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv, .h5).")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import Command, all_of, json_option, renamed
+from mpiio_ext.common.commands import Command, all_of, json_option, renamed, tell
+from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def miner_of(setup: Path) -> IOMiner:
     from mpiio_ext.analytics.miner import IOMiner
 
     if not setup.exists():
-        raise AnalyticsError(f"{setup}: there is no such set-up: write it, or name another one (docs/analytics.md)")
+        raise AnalyticsError(f"{cannot_read(setup, missing())}; write it, or name another one (docs/analytics.md)")
     miner = IOMiner(setup)
     context = click.get_current_context(silent=True)
     if context is not None and context.meta.get("mpiio_ext.analytics.verbose") and miner.setup.engine.name == "spark":
@@ -96,11 +97,9 @@ def areas_of(path: Path | None) -> dict[str, str] | None:
     from mpiio_ext.common import documents
 
     try:
-        return documents.parse(dict[str, str], documents.read_json(path))
+        return documents.parse(dict[str, str], documents.read_json(path, AnalyticsError))
     except documents.DocumentError as error:
         raise AnalyticsError(f'{error.of(path)}; areas are a JSON object such as {{"vasp*": "Materials"}}') from error
-    except (OSError, ValueError) as error:
-        raise AnalyticsError(f"{path}: areas cannot be read: {error}") from error
 
 
 # ---- showing ---------------------------------------------------------------------------------------------------------
@@ -135,7 +134,7 @@ def tell_notes(notes: Iterable[tuple[str, str]], more: str = "") -> None:
         counts.setdefault(source, collections.Counter())[status] += 1
     for source, told in counts.items():
         words = ", ".join(f"{count:,} {status}" for status, count in sorted(told.items()))
-        click.echo(f"mpiio-ext: notes about {source}: {words}{more}", err=True)
+        tell(f"notes about {source}: {words}{more}")
 
 
 def save(path: Path, content: str | bytes) -> None:

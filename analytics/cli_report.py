@@ -12,7 +12,8 @@ import click
 
 from mpiio_ext.analytics.cli_output import areas_of, dumps, miner_of, origin_option, save, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import HELP, json_option, output_option
+from mpiio_ext.common.commands import HELP, json_option, output_option, tell
+from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.options import Bandwidth
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def report_of_bench(results: Sequence[Path], output: Path | None) -> None:
     page = bench_page(results, tables_of_results(results), target)
     save(target, page.text)
     if page.left_out:
-        click.echo(f"mpiio-ext: left out, to keep the page below 1 MB: {page.left_out}", err=True)
+        tell(f"left out, to keep the page below 1 MB: {page.left_out}")
 
 
 _LOW = click.option(
@@ -93,7 +94,7 @@ def job(
     found = areas_of(areas)
     for log, why in gone:
         told = "a log" if anonymous or found is not None else log
-        click.echo(f"mpiio-ext: {told} {why}: what DXT and HEATMAP of it tell is not used", err=True)
+        tell(f"{told} {why}: what DXT and HEATMAP of it tell is not used")
     _tell(one.told(found, anonymous or found is not None, low_bandwidth), output, as_json, interactive)
 
 
@@ -149,11 +150,11 @@ def _system(site: Path | None, sources: Sequence[Path]) -> System | None:
 
     for path in sources:
         if not path.is_file():
-            raise AnalyticsError(f"{path}: there is no such source")
+            raise AnalyticsError(cannot_read(path, missing()))
         with contextlib.suppress(AnalyticsError):  # of what nobody knows a note says so later
             connector = recognize(path)
             if not any(table.name == "disk_states" for table in connector.TABLES):
-                click.echo(f"mpiio-ext: {path}: not used: {connector.NAME} has no states of disks", err=True)
+                tell(f"{path}: not used: {connector.NAME} has no states of disks")
     return System(load_site(site) if site is not None else None, sources)
 
 
@@ -174,7 +175,7 @@ def _disks(
     disks, notes = system.disk_states(chosen, job["start_time"])
     for note in notes:
         told = f"{note.source} {note.status}" if anonymous else f"{job['log_file']}: {note}"
-        click.echo(f"mpiio-ext: {told}", err=True)
+        tell(told)
     return disks
 
 
@@ -184,12 +185,12 @@ def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[
 
     for path in files:
         if not path.is_file():
-            raise AnalyticsError(f"{path}: there is no such log")
+            raise AnalyticsError(cannot_read(path, missing()))
     found = []
     for path, outcome, tables in converted(files):
         if outcome.status != "whole":
             reason = outcome.status if anonymous else f"{path}: {outcome.status}: {outcome.reason}"
-            click.echo(f"mpiio-ext: {reason}", err=True)
+            tell(reason)
         if outcome.status != "skipped":
             found.append((path, tables))
     if not found:

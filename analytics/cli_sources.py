@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import dumps, output_options, save, show_table
-from mpiio_ext.common.commands import HELP, Command, all_of, output_option, renamed
+from mpiio_ext.common.commands import HELP, Command, all_of, output_option, renamed, tell
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
         reader = sources.read_apart if is_hdf5(path) else sources.read
         records = reader(path, source, time_zone=time_zone or "UTC")
         if time_zone is None and sources.local_times(path, source or records.source):
-            click.echo(f"mpiio-ext: {path}: times without a zone are taken for UTC; --time-zone names theirs", err=True)
+            tell(f"{path}: times without a zone are taken for UTC; --time-zone names theirs")
     for problem in records.problems[:_SHOWN_PROBLEMS]:
-        click.echo(f"mpiio-ext: {problem}", err=True)
+        tell(problem)
     more = len(records.problems) - _SHOWN_PROBLEMS
     if more > 0:
-        click.echo(f"mpiio-ext: {path}: {more:,} more problems (--json has all)", err=True)
+        tell(f"{path}: {more:,} more problems (--json has all)")
     return records
 
 
@@ -263,7 +263,7 @@ def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) ->
     document, left = converted(load_document(file), time_zone)
     load_site(document, file.absolute().parent)
     if left:
-        click.echo(f"mpiio-ext: {file}: left out, without counterpart: {', '.join(left)}", err=True)
+        tell(f"{file}: left out, without counterpart: {', '.join(left)}")
     text = json.dumps(document, indent=2, ensure_ascii=False)
     if output is None:
         click.echo(text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import dumps, miner_of, show_table, tell_notes
-from mpiio_ext.common.commands import HELP, json_option, output_option
+from mpiio_ext.common.commands import HELP, json_option, output_option, tell
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _tell(found: Jobs) -> None:
     notes = found.notes.to_pylist()
     for note in notes:
         if note["_log_id"] is None:
-            click.echo(f"mpiio-ext: {note['source']} {note['status']}: {note['what']}", err=True)
+            tell(f"{note['source']} {note['status']}: {note['what']}")
     of_rows = ((note["source"], note["status"]) for note in notes if note["_log_id"] is not None)
     tell_notes(of_rows, " (column _notes says why)")
 

@@ -270,12 +270,7 @@ def load_setup(source: str | os.PathLike[str] | Mapping[str, Any], folder: str |
     else:
         path = Path(source).absolute()
         name, base = str(path), path.parent
-        try:
-            document = documents.read_json(path)
-        except OSError as error:
-            raise AnalyticsError(f"{path}: the set-up cannot be read: {error.strerror}") from error
-        except ValueError as error:
-            raise AnalyticsError(f"{path}: the set-up is not JSON: {error}") from error
+        document = documents.read_json(path, AnalyticsError)
     try:
         return documents.parse(Setup, document, folder=base)
     except DocumentError as error:

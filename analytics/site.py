@@ -363,12 +363,7 @@ def load_document(path: Path) -> object:
     AnalyticsError
         It cannot be read, or is no JSON.
     """
-    try:
-        return documents.read_json(path)
-    except OSError as error:
-        raise AnalyticsError(f"{path}: the site cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise AnalyticsError(f"{path}: the site is not JSON: {error}") from error
+    return documents.read_json(path, AnalyticsError)
 
 
 def is_pytokio(document: object) -> bool:

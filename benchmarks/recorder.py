@@ -1,10 +1,13 @@
 """What recording costs a call: beside a trace, and as a share of small and large cached accesses.
 
-Usage: ``python benchmarks/recorder.py [--path FOLDER] [--passes 400]``
+Usage: ``python benchmarks/recorder.py [--path FOLDER] [--passes 400] [--pairs 30]``
 
 Algorithm. A loop of pwrite and pread is timed in many short passes, and the fastest one counts: a pass of some 100 us
 is seldom disturbed, also on a machine that is busy. What the tracer's library adds is measured with a library behind it
 whose functions return at once; what an access takes alone, with files in the cache. Shares are the one over the other.
+That is the least that a call costs. What it costs a program, whose calls of the system drive the recorder's lines out
+of the caches, is the difference of whole runs of 100,000 writes and reads of 4 KiB, with and without in turn: median
+and quartiles of the pairs, and of the fastest runs, which others have disturbed least.
 The folder must be none that Darshan leaves out, as /dev/shm is: of such files nothing is counted.
 """
 
@@ -13,9 +16,14 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import resource
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
+
+import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -24,6 +32,8 @@ from mpiio_ext._load import get_tracer  # noqa: E402
 from support.launch import base_environment  # noqa: E402
 
 TIMEOUT_S = 300
+#: Of a whole run.
+CALLS = 200_000
 LOOP = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -101,11 +111,37 @@ def measured(words: list[str], preload: list[str], folder: pathlib.Path, mode: s
     return write, read
 
 
+def spent(words: list[str], variables: dict[str, str]) -> tuple[float, float]:
+    """Run a program, and return its time and its processor time (s)."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(words, env=variables, capture_output=True, timeout=TIMEOUT_S, check=True)
+    took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def of_programs(words: list[str], tracer: str, folder: pathlib.Path, pairs: int) -> None:
+    """Print what a recording adds to whole runs, with and without in turn."""
+    every: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    for number in range(pairs):
+        for on in (True, False) if number % 2 else (False, True):
+            variables = base_environment()
+            with tempfile.TemporaryDirectory(dir=folder) as traces:
+                if on:
+                    variables |= {"LD_PRELOAD": tracer, "MPIOX_TRACE_DIR": traces, "MPIOX_TRACE_MODE": "recording"}
+                every[on].append(spent(words, variables))
+    for place, what in enumerate(("time", "processor time")):
+        there, without = ([each[place] * 1e9 / CALLS for each in every[on]] for on in (True, False))
+        low, middle, high = statistics.quantiles(np.subtract(there, without), n=4)
+        print(f"  added to a call, {what}, {pairs} pairs: {middle:.0f} ns ({low:.0f} to {high:.0f}); fastest run less"
+              f" fastest run: {min(there) - min(without):.0f} ns of {min(without):.0f} ns", flush=True)  # fmt: skip
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--path", type=pathlib.Path, help="folder of files and traces (default: of temporary files)")
     parser.add_argument("--passes", type=int, default=400)
+    parser.add_argument("--pairs", type=int, default=30, help="runs with and without, for what it costs a program")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mpiox_recorder_", dir=arguments.path) as name:
         folder = pathlib.Path(name)
@@ -125,6 +161,10 @@ def main() -> None:
             for verb, took in zip(("write", "read"), measured(words(size, calls, "o"), [], folder), strict=True):
                 share = 100 * added["recording"] / took
                 print(f"a cached {verb} of {size >> 10} KiB takes {took:,.0f} ns: a recording adds {share:.2f} %")
+        for title, order in ORDERS.items():
+            print(f"{title}:")
+            run = [program, str(folder / "file"), "4096", str(CALLS // 2), "1", order]
+            of_programs(run, tracer, folder, arguments.pairs)
 
 
 if __name__ == "__main__":

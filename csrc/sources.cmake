@@ -70,6 +70,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/layout/mpiox_layout_probe_local.c
     csrc/core/layout/mpiox_layout_probe_lustre.c
     csrc/core/layout/mpiox_layout_span.c
+    csrc/core/live/mpiox_live.c
     csrc/core/stats/mpiox_stats.c
     csrc/core/stats/mpiox_stats_identity.c
     csrc/core/stats/mpiox_stats_line.c

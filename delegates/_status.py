@@ -7,24 +7,23 @@ needs no more rights than being the same user, costs the job nothing, and works 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import math
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext._binding import ffi, lib
+from mpiio_ext.common.segments import PROC, held
 
 #: What readlink() says of a segment: a memfd, or the file that takes its place where there is none.
 _MEMFD = "/memfd:mpiox"
 _FILE = "/mpiox."
-_PROC = Path("/proc")
 _MB = 1e6
 #: A delegate raises its beat every 0.1 s; one that has not for so long does not run.
 SILENT_S = 1.0
@@ -105,7 +104,8 @@ class DelegateStatus:
     started_unix_s, sampled_unix_s : when it was started, and when this was read; seconds of the Unix epoch.
     sampled_s : as `sampled_unix_s`, of the monotonic clock.
     beat : raised ten times a second while it runs.
-    threads, clients : its threads; the processes that use it.
+    threads, clients, queued : its threads; the processes that use it; requests of processes of its node that it has not
+        answered yet.
     page_bytes, cap_bytes : of its cache; the cap is the whole of its shared memory.
     pages, pages_used, pages_dirty, pages_prefetched : of the cache: room for, in use, with bytes that are not in the
         file yet, read ahead and not used yet.
@@ -129,6 +129,7 @@ class DelegateStatus:
     beat: int
     threads: int
     clients: int
+    queued: int
     page_bytes: int
     cap_bytes: int
     pages: int
@@ -213,31 +214,13 @@ def counters() -> tuple[Counter, ...]:
 # ---- finding the segments --------------------------------------------------------------------------------------------
 
 
-def _own_processes(proc: Path) -> Iterator[Path]:
-    """Yield the folders of the processes of this user."""
-    user = os.geteuid()
-    for entry in proc.iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):  # it may have ended meanwhile
-                if entry.stat().st_uid == user:
-                    yield entry
+def _may_be_ours(target: str) -> bool:
+    return target.startswith(_MEMFD) or _FILE in target
 
 
-def _segments(proc: Path = _PROC) -> dict[tuple[int, int], Path]:
+def _segments(proc: Path = PROC) -> dict[tuple[int, int], Path]:
     """Return {(device, inode): path} of shared memory that this library may have made, one path each."""
-    found: dict[tuple[int, int], Path] = {}
-    for process in _own_processes(proc):
-        try:
-            links = list((process / "fd").iterdir())
-        except OSError:
-            continue
-        for link in links:
-            with contextlib.suppress(OSError):
-                target = str(link.readlink())
-                if target.startswith(_MEMFD) or _FILE in target:
-                    identity = link.stat()
-                    found.setdefault((identity.st_dev, identity.st_ino), link)
-    return found
+    return {identity: paths[0] for identity, paths in held(_may_be_ours, proc).items()}
 
 
 class _Segment:
@@ -296,6 +279,12 @@ class Observation:
     status: DelegateStatus
     rates: Rates
     answers: bool
+
+    @property
+    def state(self) -> str:
+        """What the delegate says; "silent" where it should serve and does not answer."""
+        running = self.status.state in ("starting", "serving")
+        return "silent" if running and not self.answers else self.status.state
 
 
 class Watch:

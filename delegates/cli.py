@@ -90,18 +90,13 @@ def _cache_bar(item: DelegateStatus) -> str:
     return "█" * dirty + "▒" * (used - dirty) + "·" * (_CACHE_CELLS - used)
 
 
-def _state(row: Observation) -> str:
-    running = row.status.state in ("starting", "serving")
-    return "silent" if running and not row.answers else row.status.state
-
-
 def _cells(row: Observation) -> dict[str, str]:
     """Return the row of a delegate by the title of its column."""
     item, speed = row.status, row.rates
     return {
         "#": str(item.delegate),
         "pid": str(item.pid),
-        "state": _state(row),
+        "state": row.state,
         "up": _duration(item.uptime_s),
         "req/s": _number(speed.requests_per_s),
         "access/s": _number(speed.accesses_per_s),

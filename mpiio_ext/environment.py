@@ -41,6 +41,7 @@ VARIABLES: dict[str, Variable] = {
     "MPIOX_STATS": Variable(meaning="print statistics when a file is closed: 1, line, full or json"),
     "MPIOX_STATS_FILE": Variable(meaning="a file that gets statistics as lines of JSON"),
     "MPIOX_REPORT": Variable(meaning="`mpiio-ext run` makes a page about the run: --report"),
+    "MPIOX_LIVE": Variable(meaning="0: `mpiio-ext top` sees nothing of this process"),
     "MPIOX_RANKS_PER_NODE": Variable(meaning="default of the hint mpiox_ranks_per_node"),
     "MPIOX_TRACE_DIR": Variable(meaning="folder of a trace"),
     "MPIOX_TRACE_ONLY": Variable(meaning="globs, one a line: record calls on these files alone"),

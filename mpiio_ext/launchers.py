@@ -35,6 +35,9 @@ _OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"}
 _HYDRA = frozenset({"mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"})
 _EITHER = frozenset({"mpirun", "mpiexec"})
 _HYDRA_SETS = frozenset({"-genv", "--genv", "-env", "--env"})
+#: Processes of launchers that start ranks, beside those that users call; Linux keeps 15 characters of a name.
+_DAEMONS = frozenset({"orted", "prted", "prte", "hydra_pmi_proxy", "slurmstepd", "srun"})
+_PROCESS_NAMES = frozenset(name[:15] for name in _OPENMPI | _HYDRA | _EITHER | _DAEMONS)
 _ENV_LIST = "OMPI_MCA_mca_base_env_list"
 _SPEAKING_S = 1.0
 #: Variables of other libraries that this one honours and that launchers of Open MPI do not forward by themselves.
@@ -63,6 +66,11 @@ class Launch:
 
     arguments: tuple[str, ...]
     environment: dict[str, str]
+
+
+def is_launcher_process(name: str) -> bool:
+    """Return whether a process of this name, as ``/proc/PID/stat`` has it, starts ranks."""
+    return name[:15] in _PROCESS_NAMES
 
 
 def launched_rank(environment: Mapping[str, str]) -> int:

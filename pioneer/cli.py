@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,10 @@ from mpiio_ext.common.commands import (
     json_result,
     output_option,
     renamed,
+    said,
+    tell,
 )
+from mpiio_ext.common.options import Existing
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.cli_all import everything
 from mpiio_ext.pioneer.cli_compare import compare
@@ -33,10 +37,8 @@ if TYPE_CHECKING:
 def _load_path(name: str) -> WorkloadPath:
     from mpiio_ext.pioneer.path import WorkloadPath
 
-    try:
+    with said(OSError, ValueError):
         return WorkloadPath.load(Path(name))
-    except (OSError, ValueError) as error:
-        raise ArgumentError(str(error)) from error
 
 
 class _Phases(click.Group):
@@ -57,11 +59,11 @@ def pioneer() -> None:
 
 
 def _say(line: str) -> None:
-    click.echo(f"mpiio-ext: {line}", err=True)
+    tell(line)
 
 
 @pioneer.command(context_settings=HELP, short_help="Make the workload path of a trace.")
-@click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True))
+@click.argument("trace", nargs=-1, required=True, type=Existing())
 @output_option(required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
                help="Where the workload path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
@@ -83,7 +85,7 @@ def path(
         tables_of,
     )
 
-    try:
+    with said(OSError, ValueError):
         info, rows = read_sanitized([Path(source) for source in trace], name, say=_say)
         every = tables_of(rows)
         tables = {rank: selected(table, only, skip) for rank, table in every.items()}
@@ -95,8 +97,6 @@ def path(
             _say(partly)
         for line in not_represented(tables, found):
             _say(line)
-    except (OSError, ValueError) as error:
-        raise ArgumentError(str(error)) from error
     sizes = ", ".join(str(len(group)) for group in found.info.members[1:]) or "none"
     click.echo(f"{output}: {found.table.num_rows:,} operations of {len(tables)} ranks; subgroups of children: {sizes}"
                f"{'' if found.info.minimal else '; the differences may not be the fewest'}")  # fmt: skip
@@ -106,7 +106,7 @@ def path(
 
 
 @pioneer.command(context_settings=HELP, short_help="Characterize a path: an editable profile.")
-@click.argument("workload_path", metavar="PATH", type=click.Path(exists=True, dir_okay=False))
+@click.argument("workload_path", metavar="PATH", type=Existing(dir_okay=False))
 @output_option(required=True, metavar="FILE", callback=named_after(FORMS_OF_PROFILES),
                help="Where the profile is put: .json.")
 @click.option("--plain", is_flag=True, help="Without the shapes of the path: to be edited by hand.")
@@ -119,10 +119,8 @@ def profile(workload_path: str, output: str, plain: bool) -> None:
     known = _load_path(workload_path)
     counted = characterize(known, fits=True)
     found = counted if plain else with_shapes(counted, known)
-    try:
+    with said(OSError):
         save(found, Path(output))
-    except OSError as error:
-        raise ArgumentError(str(error)) from error
     for line in found.lines():
         click.echo(line)
 
@@ -139,14 +137,12 @@ def _load_source(name: str) -> WorkloadPath | Profile:
     from mpiio_ext.common.documents import DocumentError
     from mpiio_ext.pioneer.profile.document import load
 
-    try:
+    with said(OSError, DocumentError):
         return _load_path(name) if _is_path(name) else load(Path(name))
-    except (OSError, DocumentError) as error:
-        raise ArgumentError(str(error)) from error
 
 
 @pioneer.command(context_settings=HELP, short_help="Make another path, of a path or a profile.")
-@click.argument("source", metavar="PATH|PROFILE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("source", metavar="PATH|PROFILE", type=Existing(dir_okay=False))
 @output_option(required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
                help="Where the synthetic path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
 @click.option("--mode", type=click.Choice(["faithful", "quota", "sampled", "tuned"]), default="sampled",
@@ -181,7 +177,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, multiply: dict[st
     except (OSError, ValueError) as error:
         raise ArgumentError(str(error)) from error
     if not isinstance(known, WorkloadPath) and not fits(known):
-        click.echo(f"mpiio-ext: {source}: {_edited_words(known)}", err=True)
+        tell(f"{source}: {_edited_words(known)}")
     violations = find_violations(found)
     click.echo(f"{output}: {found.table.num_rows:,} operations; hard dependencies that do not hold: {len(violations)}")
     for item in violations[:3]:
@@ -205,7 +201,7 @@ def _edited_words(profile: Profile) -> str:
 
 
 @pioneer.command(cls=JsonCommand, context_settings=HELP, short_help="How close synthetic paths come to paths.")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=Existing(dir_okay=False))
 @click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="Paths in each mode.")
 @json_option("Print the table as JSON; the other form goes to standard error.")
 @json_file_option()
@@ -229,7 +225,7 @@ def fidelity(paths: tuple[str, ...], seeds: int, as_json: bool, output: Path | N
 _SHOWN = 20  # violations
 
 
-def _check_path(name: str) -> int:
+def _check_path(name: str, *, as_json: bool = False) -> int:
     """Say which hard dependencies of a path do not hold, and what a replay would refuse; the status.
 
     Operations on a file whose open the trace does not tell are told apart: a replay opens it.
@@ -245,6 +241,15 @@ def _check_path(name: str) -> int:
     untold = {ids[row] for session in nobody for row in session.members}
     found = find_violations(known, most=known.table.num_rows + 1)
     wrong = [item for item in found if not (item.id in untold and item.not_open)]
+    refused, more = refusals(known), list(unmade(known))
+    if as_json:
+        click.echo(json.dumps({
+            "document": name, "kind": "path", "operations": len(ids),
+            "violations": [{"operation": item.id, "group": item.group, "why": item.why} for item in wrong],
+            "sessions_without_open": len(nobody) if len(wrong) < len(found) else 0,
+            "refused": list(refused), "not_made": more, "fine": not (wrong or refused),
+        }))  # fmt: skip
+        return 1 if wrong or refused else 0
     for item in wrong[:_SHOWN]:
         click.echo(f"{name}: operation {item.id}, group {item.group}: {item.why}")
     if len(wrong) > _SHOWN:
@@ -252,8 +257,7 @@ def _check_path(name: str) -> int:
     if len(wrong) < len(found):
         click.echo(f"{name}: {len(nobody):,} open sessions have no open in the path, as in traces without opens: "
                    "a replay makes it up where they move data")  # fmt: skip
-    refused = refusals(known)
-    for line in (*refused[:_SHOWN], *unmade(known)):
+    for line in (*refused[:_SHOWN], *more):
         click.echo(f"{name}: {line}")
     click.echo(f"{name}: hard dependencies of {len(ids):,} operations: "
                + (f"{len(wrong):,} do not hold" if wrong else "all hold"))  # fmt: skip
@@ -261,8 +265,9 @@ def _check_path(name: str) -> int:
 
 
 @pioneer.command(context_settings=HELP, short_help="What is wrong with a path or a profile.")
-@click.argument("document", metavar="PATH|PROFILE", type=click.Path(exists=True, dir_okay=False))
-def check(document: str) -> None:
+@click.argument("document", metavar="PATH|PROFILE", type=Existing(dir_okay=False))
+@json_option("Print as JSON what is wrong with a path; of a profile, that it is fine.")
+def check(document: str, as_json: bool) -> None:
     """Say what is wrong with a PROFILE, and where; or prove the hard dependencies of a workload PATH.
 
     The status is 1 where something is wrong.
@@ -272,17 +277,15 @@ def check(document: str) -> None:
     from mpiio_ext.pioneer.synthesis.document import model_from_json
 
     if _is_path(document):
-        raise SystemExit(_check_path(document))
-    try:
+        raise SystemExit(_check_path(document, as_json=as_json))
+    with said(OSError, DocumentError):
         found = load(Path(document))
-    except (OSError, DocumentError) as error:
-        raise ArgumentError(str(error)) from error
     try:
         if found.shapes is not None:
             model_from_json(found.shapes)
     except DocumentError as error:
         raise ArgumentError(f"{document}: {error}") from error
-    click.echo(f"{document}: fine")
+    click.echo(json.dumps({"document": document, "kind": "profile", "fine": True}) if as_json else f"{document}: fine")
 
 
 # ---- commands in files of their own ----------------------------------------------------------------------------------

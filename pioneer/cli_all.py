@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, output_option, renamed
-from mpiio_ext.common.options import Duration
+from mpiio_ext.common.commands import HELP, output_option, renamed, said, tell
+from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.pioneer.forms import multiply_option
 
 
@@ -28,7 +28,7 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
     console = Console(stderr=True)
     if not console.is_terminal:
         yield (lambda step, text: click.echo(f"{1 + STEPS.index(step)}/{len(STEPS)} {step}: {text}", err=True) if (
-            text.startswith("done")) else None), lambda line: click.echo(f"mpiio-ext: {line}", err=True)  # fmt: skip
+            text.startswith("done")) else None), lambda line: tell(line)  # fmt: skip
         return
     columns = (SpinnerColumn(finished_text="✔"), TextColumn("{task.description:<11}"), TimeElapsedColumn(),
                TextColumn("{task.fields[doing]}"))  # fmt: skip
@@ -48,7 +48,7 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
 
 @click.command(name="all", context_settings=HELP,
                short_help="Every phase, from a trace to a comparison.")
-@click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("trace", nargs=-1, required=True, type=Existing(path_type=Path))
 @output_option(required=True, type=click.Path(path_type=Path), metavar="DIR",
                help="Folder for everything; it must be empty or missing.")
 @click.option("-n", "--ranks", type=click.IntRange(min=1), metavar="N", help="Processes of the replay.  [default: as "
@@ -90,11 +90,10 @@ def everything(
     random offsets for one) that is known before the replay, whatever its number of ranks: the status is 1, and a line
     says so; --each-rank keeps what every rank has done.
     """  # noqa: D301  (click wants the backspace character itself)
-    from mpiio_ext.errors import MpiioExtError
     from mpiio_ext.pioneer.pipeline import Pipeline, not_in_path
     from mpiio_ext.pioneer.synthesis import Scale
 
-    try:
+    with said(ValueError):
         factors = Scale(**multiply) if multiply else None
         if factors is not None and mode != "tuned":
             raise ValueError(f"--multiply changes nothing in mode {mode}; it is for --mode tuned")
@@ -107,14 +106,11 @@ def everything(
             )  # fmt: skip
             steps.prepare(replace=replace)
             found = steps.run()
-    except (ValueError, MpiioExtError) as error:
-        click.echo(f"mpiio-ext: {error}", err=True)
-        raise SystemExit(2) from error
     judged = sum(metric.judged for metric in found.metrics)
     for metric in found.failed:
         click.echo(f"{metric.name}: {metric.text}, limit {metric.limit:g}: {metric.meaning}")
     click.echo(f"{output / 'comparison.html'}: {judged - len(found.failed)} of {judged} limits hold"
                f"{f'; not judged: {found.note}' if found.note else ''}")  # fmt: skip
     if why := not_in_path(steps.in_path, found.original.activity.ranks):
-        click.echo(f"mpiio-ext: {why}", err=True)
+        tell(why)
     raise SystemExit(0 if found.passed else 1)

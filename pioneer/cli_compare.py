@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, JsonCommand, json_option, output_option
+from mpiio_ext.common.commands import HELP, JsonCommand, json_option, output_option, said
+from mpiio_ext.common.options import Existing
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def _save(comparison: Comparison, folder: Path | None, html: Path | None) -> lis
 
 @click.command(cls=JsonCommand, context_settings=HELP,
                short_help="How close two traces or paths are.")
-@click.argument("original", type=click.Path(exists=True, path_type=Path))
-@click.argument("synthetic", type=click.Path(exists=True, path_type=Path))
+@click.argument("original", type=Existing(path_type=Path))
+@click.argument("synthetic", type=Existing(path_type=Path))
 @output_option(type=_PATH, metavar="DIR",
                help="Folder for comparison.html, comparison.json and the figures as SVG.")
 @click.option("--html", type=_PATH, metavar="FILE", help="The page alone.")
@@ -68,14 +69,13 @@ def compare(
     """  # noqa: D301  (click wants the backspace character itself)
     import json
 
-    from mpiio_ext.errors import MpiioExtError
     from mpiio_ext.pioneer.compare.comparison import compare_workloads, to_json
     from mpiio_ext.pioneer.compare.replayed import against_replay
     from mpiio_ext.pioneer.compare.workload import load_workload
     from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
 
     note = "" if time_scale == 1 else f"slack times were multiplied by {time_scale:g}"
-    try:
+    with said(OSError, ValueError):
         prefix = None if below is None else f"{Path(below).absolute()}/"
         first = load_workload(original, without=LEFT_OUT if replayed else ())
         second = load_workload(synthetic, below=prefix)
@@ -83,9 +83,6 @@ def compare(
             first, second = against_replay(first, second)
         found = compare_workloads(first, second, bins=bins, note=note)
         saved = _save(found, output, html)
-    except (OSError, ValueError, MpiioExtError) as error:
-        click.echo(f"mpiio-ext: {error}", err=True)
-        raise SystemExit(2) from error
     if as_json:
         click.echo(json.dumps(to_json(found), allow_nan=False))
     else:

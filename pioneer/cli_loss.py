@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mpiio_ext.common.commands import tell
+
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.table import TraceInfo
 
@@ -19,7 +21,7 @@ def say_loss(info: TraceInfo) -> None:
         said += [f"{loss.missing_bytes:,} bytes are missing"] * bool(loss.missing_bytes)
         said += [f"{loss.unread_bytes:,} bytes of it were not read"] * bool(loss.unread_bytes)
         if said or loss.problems:
-            click.echo(f"mpiio-ext: {source.path}: {', and '.join(said) or 'look at this'}", err=True)
+            tell(f"{source.path}: {', and '.join(said) or 'look at this'}")
             for problem in loss.problems[:3]:
                 text = f": {problem.text[:80]}" if problem.text else ""
                 click.echo(f"  {f'line {problem.line}: ' if problem.line > 0 else ''}{problem.why}{text}", err=True)

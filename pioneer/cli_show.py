@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.options import Existing
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _blocks(lines: Iterator[str]) -> Iterator[str]:
 
 
 @click.command(context_settings=HELP)
-@click.argument("workload_path", metavar="PATH", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("workload_path", metavar="PATH", type=Existing(dir_okay=False, path_type=Path))
 @click.option("--operations", callback=_ids, metavar="A:B", help="Global sequence IDs from A to B.")
 @click.option("--file", "file", default="", metavar="TEXT", help="Files with TEXT in their names, or like a pattern "
               "with * and ?.")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, output_option
-from mpiio_ext.errors import ArgumentError
+from mpiio_ext.common.commands import HELP, output_option, said, tell
+from mpiio_ext.common.options import Existing
 from mpiio_ext.pioneer.cli_loss import say_loss
 
 #: Where there is no terminal, a line says how far it is, so often.
@@ -15,7 +15,7 @@ _EVERY_S = 15.0
 
 
 @click.command(context_settings=HELP, short_help="Make a time line for Perfetto of a trace.")
-@click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("trace", nargs=-1, required=True, type=Existing(path_type=Path))
 @output_option(required=True, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                help="Where the time line is put, run.pftrace; with .gz at its end packed.")
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
@@ -28,13 +28,11 @@ def timeline(trace: tuple[Path, ...], output: Path, name: str | None) -> None:
     from mpiio_ext.common.progress import progress
     from mpiio_ext.pioneer.timeline import write_timeline
 
-    try:
+    with said(OSError, ValueError):
         check_target(output)
         with progress(1, step="call", every_s=_EVERY_S, name="pioneer timeline") as advance:
             written = write_timeline(trace, output, name, progress=lambda done, whole: advance(to=done, of=whole))
-    except (OSError, ValueError) as error:
-        raise ArgumentError(str(error)) from error
     say_loss(written.info)
     for line in written.notes:
-        click.echo(f"mpiio-ext: {line}", err=True)
+        tell(line)
     click.echo(f"wrote {output}: {written.text()}")

@@ -88,9 +88,11 @@ def _chart(ranked: Mapping[str, list[dict[str, Any]]]) -> Chart:
          "axis": f"bytes {past}, all jobs together", "quantity": "bytes"}
         for direction, past in (("read", "read"), ("write", "written")) if ranked[direction]
     ]  # fmt: skip
-    first = [f"{panel['labels'][0]} has {panel['title'].removeprefix('most bytes ')} {panel['notes'][0]}"
-             for panel in panels]  # fmt: skip
-    return Chart(kind="ranking", name="applications", title=f"{' and '.join(first)} of all bytes",
+    who = [panel["labels"][0] for panel in panels]
+    did = [f"{panel['title'].removeprefix('most bytes ')} {panel['notes'][0]}" for panel in panels]
+    told = f"{who[0]} has {' and '.join(did)}" if len(set(who)) == 1 else (
+        " and ".join(f"{name} has {what}" for name, what in zip(who, did, strict=True)))  # fmt: skip
+    return Chart(kind="ranking", name="applications", title=f"{told} of all bytes",
                  data={"panels": panels})  # fmt: skip
 
 

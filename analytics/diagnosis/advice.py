@@ -76,8 +76,13 @@ def larger_requests(mpiio: bool) -> Advice:
     )
 
 
-def larger_pieces(*, flushed: bool) -> Advice:
-    """Tiny pieces through the C library."""
+def larger_pieces(*, flushed: bool, plain: bool) -> Advice:
+    """Tiny pieces, through the C library, or `plain`, by POSIX."""
+    if plain:
+        return Advice(
+            "Put pieces together in a buffer of at least 1 MB, and do not flush it after each piece (flush=True,"
+            " buffering=0 in Python; flush and endl in C++), but when a step is done.",
+        )
     if flushed:
         return Advice("Do not flush after each piece (fflush, setvbuf with _IONBF or _IOLBF), but when a step is done.")
     return Advice(

@@ -41,6 +41,9 @@ def _tiny_pieces(case: Case) -> Finding | None:
     among = sum(np.nan_to_num(files[name]) for name in bins(files.direction)[:2])  # up to 1 KiB
     chosen = files.critical & (tiny | (of_posix & (among >= 0.9 * calls)))
     chosen &= calls >= limits.many_calls * np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    by_mpi = np.nan_to_num(files["{independent}"]) + np.nan_to_num(files["{collective}"]) > 0
+    chosen &= ~(of_posix & by_mpi)
+    chosen &= ~of_posix if (chosen & ~of_posix).any() else of_posix
     chosen &= ~(files["opens"] * 2 * limits.requests_of_an_open > calls) & ~shared_pointers(files)
     time, whole = float(np.nansum(case.in_calls[chosen])), float(case.exclusive[chosen].sum())
     if not chosen.any() or not time >= limits.busy_calls * whole:
@@ -51,8 +54,9 @@ def _tiny_pieces(case: Case) -> Finding | None:
     flushes = float(sum(each.flushes for each, it in zip(case.calls, chosen, strict=True) if it)) if case.write else 0.0
     flushed = flushes >= limits.flushed * count
     why = ", and flushed again and again: each flush is a request" if flushed else (
-        ": each costs more than its bytes" if posix else ": the calls take the time, not the storage")
-    through, of_what = ("one by one", "read, write") if posix else ("through the C library", "fwrite, fprintf, fputc")
+        ": each call is a request" if posix else ": the calls take the time, not the storage")
+    through = "by read and write" if posix else "through the C library"
+    of_what = "read, write" if posix else "fwrite, fprintf, fputc"
     return case.finding(
         "small_requests",
         f"Tiny pieces are {verb} {through}, {amount_text(case.value(mean)) if sure else 'most of 1 KiB or less'} a call"
@@ -67,7 +71,7 @@ def _tiny_pieces(case: Case) -> Finding | None:
             *(case.evidence("flushes (fflush)", flushes, "count") if flushed else []),
             *case.evidence("time of a process in them", time, "s"),
         ],
-        [say.larger_pieces(flushed=flushed)],
+        [say.larger_pieces(flushed=flushed, plain=posix)],
         chosen,
         at_most=True,
         costs=sure,

@@ -295,7 +295,7 @@ def syncs(case: Case) -> Finding | None:
         + ("" if sure else "; they take little time, or not much of the critical time"),
         [
             *case.evidence("syncs", float(case.syncs[chosen].sum()), "count"),
-            *case.evidence("writes", float(np.nansum(writes[chosen])), "count"),
+            *case.evidence("writes", float(np.nansum(files["{requests}"][chosen])), "count"),
             *case.evidence("time for each sync, with the writes before it", each, "s"),
             *case.evidence("time of a rank in syncs, without the writes (DXT)", alone, "s"),
             *case.evidence("time of the slowest rank in both, of the critical time", _busy(case, chosen), "share"),

@@ -140,7 +140,8 @@ def job_page(
                 sentences=["Averages over the critical files, weighted by exclusive time (Equation 2)."]),
         _critical_section(found),
     ]  # fmt: skip
-    empty = {"servers": not servers, "time-line": not others}
+    empty = {"servers": not servers, "time-line": not others,
+             "diagnosis": steps is None and not any(one["shown"] for one in found["diagnosis"])}
     shown = [section for section in sections if not empty.get(section.anchor)]
     lead = [*_conclusions(found, steps), found.get("undiagnosed", "")]
     title = f"I/O of job {found['job_id']}"

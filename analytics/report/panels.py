@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -35,7 +36,7 @@ def _date_axis(times: Sequence[float], *, shown: bool = True, most: int = 7) -> 
     days = (last - first).total_seconds() / _DAY
     marks: list[tuple[float, str]] = []
     if days > 62:
-        step = max(1, round(days / 30.4 / most))
+        step = max(1, math.ceil(days / 30.4 / most))
         at = datetime.datetime(first.year, first.month, 1, tzinfo=zone)
         while at <= last:
             if at >= first:
@@ -44,7 +45,7 @@ def _date_axis(times: Sequence[float], *, shown: bool = True, most: int = 7) -> 
             ahead = at.month - 1 + step
             at = at.replace(year=at.year + ahead // 12, month=ahead % 12 + 1)
     else:
-        step = max(1, round(days / most))
+        step = max(1, math.ceil(days / most))
         at = datetime.datetime(first.year, first.month, first.day, tzinfo=zone)
         while at <= last + datetime.timedelta(days=1):
             if at >= first:
@@ -172,8 +173,9 @@ def _umami(data: Mapping[str, Any]) -> dict[str, Any]:
         label = Text(x=0, y=0.5, text="\n".join(textwrap.wrap(row["label"], 17)), inside="axes", shift=(-132, 0),
                      size=8.5, colour="ink", bold=True, align=("left", "center"))  # fmt: skip
         few = 3 if each < 80 else 5
+        told = row["verdict"] if row["value"] is None else f"{row['words']} – {row['verdict']}"
         line = Panel(marks=_umami_line(data, row, limits) + ([] if narrow else [label]),
-                     title=f"{row['label']}\n{row['words']} – {row['verdict']}" if narrow else "",
+                     title=f"{row['label']}\n{told}" if narrow else "",
                      x=_date_axis(data["times"], shown=number == len(rows) - 1, most=2 if narrow else 7),
                      y=Axis(low=low, high=high, most=few, grid=True,
                             form=partial(number_words, quantity=row["quantity"])))  # fmt: skip
@@ -226,6 +228,7 @@ def _months(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _averages(data: Mapping[str, Any]) -> dict[str, Any]:
     panels = []
+    alone = len(data["panels"]) == 1
     long, short = f"mean over {data['long_days']:g} days", f"over {data['short_days']:g} days"
     for panel in data["panels"]:
         times, values, apart = panel["times"], panel["values"], panel["apart"]
@@ -239,7 +242,8 @@ def _averages(data: Mapping[str, Any]) -> dict[str, Any]:
             marks.append(Line(x=x, y=y, look=shape, width=width, name=name, words=_told(x, y, data["quantity"])))
         marks.append(Line(x=[times[at] for at in panel["outliers"]], y=[values[at] for at in panel["outliers"]],
                           look=Look("changed", "", "x"), size=4, name="transient"))  # fmt: skip
-        panels.append(Panel(marks=marks, title=panel["title"], x=_date_axis(times), y=_amount(data["quantity"])))
+        panels.append(Panel(marks=marks, title=panel["title"], x=_date_axis(times, most=7 if alone else 4),
+                            y=_amount(data["quantity"])))  # fmt: skip
     return _grid(panels, above=34.0) | {"legend": "above"}
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.diagnosis.activity import Activity, Line
 
 #: What is drawn: plane of the time line, name, look; later ones lie on top, at the foot of the band.
-_KINDS = ((2, "metadata", Look("series6")), (0, "reads", Look("series4")), (1, "writes", Look("series1")))
+_KINDS = ((3, "waiting", Look("line")), (2, "metadata", Look("series6")), (0, "reads", Look("series4")),
+          (1, "writes", Look("series1")))  # fmt: skip
+_WAITS = (" Waiting: in an MPI-IO call, and in no request of its own: other ranks carry it out, or data are exchanged.")
 _LEVELS = 4
 _COLUMNS = ("what", "first rank", "last rank", "from [s]", "to [s]", "quarters")
 _WIDTH_IN = 5.4
@@ -32,7 +34,10 @@ _NARROW_BANDS = 24
 
 
 def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None:
-    """Return the time line of ranks; None where nothing has times. `recorded`: seconds in calls, not from the log."""
+    """Return the time line of ranks; None where none is seen.
+
+    `recorded`: seconds in calls, and waiting for others, not from the log.
+    """
     line, source = (activity.line, activity.source) if recorded is None else (recorded, "recordings")
     seconds = source != "HEATMAP"
     if not line.any():
@@ -41,17 +46,19 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
     edges = np.ceil(np.arange(bands + 1) * activity.processes / bands)
     full = np.diff(edges)[:, None] * activity.run_time / bins
     levels = {}
-    for plane, name, _ in _KINDS:
-        whole = full if plane == 2 or seconds else max(float(line[:2].max()), 1.0)
+    for plane, name, _ in (each for each in _KINDS if each[0] < len(line)):
+        whole = full if plane >= 2 or seconds else max(float(line[:2].max()), 1.0)
         share = line[plane] / whole
         levels[name] = np.where(share >= 0.002, np.clip(np.ceil(share * _LEVELS), 1, _LEVELS), 0).astype(int).tolist()
+    if not any(map(any, (row for rows in levels.values() for row in rows))):
+        return None  # too little of everything to be seen
     what = "share of the time of these ranks in requests" if seconds else "bytes that they move"
     spread = " Metadata calls: spread evenly over the time in which a file is open, as their times are not in the log."
     return Chart(kind="ranks", name="time-line-ranks", title=_finding(levels, activity.run_time), data={
         "levels": levels, "edges": edges.tolist(), "run_time": activity.run_time,
         "x_label": "time since the start of the job [s]", "y_label": "rank",
         "caption": f"Each row is {'a band of the ranks' if activity.processes > bands else 'a rank'}; heights: {what}"
-                   f" ({source}), in quarters.{spread if recorded is None else ''}",
+                   f" ({source}), in quarters.{spread if recorded is None else _WAITS if line[3].any() else ''}",
     })  # fmt: skip
 
 
@@ -92,9 +99,11 @@ def ranks(data: Mapping[str, Any]) -> dict[str, Any]:
     keys: list[tuple[str, Look, float]] = []
     drawn: list[tuple[str, int, tuple[float, float, float, float]]] = []
     for _, name, look in _KINDS:
-        levels = data["levels"][name]
+        levels = data["levels"].get(name, [])
         if pairs:
             levels = [[max(both) for both in zip(*levels[at : at + 2], strict=True)] for at in range(0, len(levels), 2)]
+        if not levels:
+            continue
         if narrow:  # a bin of two pixels would not be seen
             levels = [[max(row[at : at + 2]) for at in range(0, len(row), 2)] for row in levels]
         if places := _bars(levels, data["run_time"] / len(levels[0]), 0.9):
@@ -109,5 +118,6 @@ def ranks(data: Mapping[str, Any]) -> dict[str, Any]:
     rows = [(name, edges[band], edges[band + 1] - 1, *(f"{at:.6g}" for at in (start, start + width)),
              round(height / 0.9 * _LEVELS)) for name, band, (start, _, width, height) in drawn]  # fmt: skip
     return {"panels": [[panel]], "width": _WIDTH_IN, "table": (_COLUMNS, rows),
-            "height": 1.1 + max((0.1 if narrow else 0.075) * bands, 1.0), "legend": "above", "keys": keys, "columns": 3,
+            "height": 1.1 + max((0.1 if narrow else 0.075) * bands, 1.0), "legend": "above", "keys": keys,
+            "columns": 2 if narrow else 4,
             "margins": (left, 8, 22, 34)}  # fmt: skip

@@ -97,8 +97,7 @@ def _sizes(row: dict[str, Any], way: str) -> str | None:
     bounds = [0, *SIZE_BINS.values()]
     low, high = bounds[list(SIZE_BINS).index(name)], SIZE_BINS[name]
     share = f"{100 * counts[name] / sum(counts.values()):.0f} %"
-    least = f"{size_text(low or 0, exact=True)} and more"
-    return f"{share} of {f'{size_text(low or 0, exact=True)} to {size_text(high, exact=True)}' if high else least}"
+    return f"{share} of {size_text(low or 0)} {f'to {size_text(high)}' if high else 'and more'}"
 
 
 def _known(value: float) -> float | None:

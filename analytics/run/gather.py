@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.diagnosis.activity import Activity
     from mpiio_ext.analytics.factors.files import Files
+    from mpiio_ext.pioneer.darshan.steps import Seen
 
 #: Files of the MPI library's own, which are no I/O of the program.
 _NOT_THE_PROGRAMS = r"/(ompi\.|openmpi-sessions|prte\.|pmix[._-])[^/]*/|\.locktest\.\d+$"
 #: Files whose layout is asked for; they are those that took the most time.
 _MOST_LAYOUTS = 4
+#: Files whose bandwidth over time is shown; they are those that took the most time.
+_MOST_CURVES = 3
 _FACTS = ("file_system", "stripe_size", "stripe_count", "servers", "lock_protocol")
 #: Bytes a second at which the content of a mapped file may have come: that of a slow disk.
 _MAPPED_RATE = 1e8
@@ -179,19 +182,22 @@ def _document(
     io_s, opening_s = accessed.in_io(files, activity, processes, run_s) if len(files) else (0.0, 0.0)
     mapped = _mapped(files, activity, run_s)
     rows = accessed.table(files, activity, processes) if len(files) else []
+    seen = _seen(recordings, activity, rows)
+    other_s = 0.0 if seen is None else min(seen.uncounted_s, run_s - io_s)
     measured = opening.paying(statistics, program, processes)
     advice = opening.help_of(documents, measured, program, processes)
-    sentence = opening.first_sentence(documents, io_s, run_s, whole=not lacks, mapped=mapped)
+    sentence = opening.first_sentence(documents, io_s, run_s, whole=not lacks, mapped=mapped, other_s=other_s)
     return _plain(
         program=program, sentence=sentence, help=advice,
-        facts=_facts(job, processes, run_s, (io_s, opening_s), crowded=crowded), lacks=lacks, crowded=crowded,
+        facts=_facts(job, processes, run_s, (io_s, opening_s, other_s), crowded=crowded), lacks=lacks, crowded=crowded,
         notices=[] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))],
-        findings=[dataclasses.asdict(one) for one in findings(told)],
+        findings=[dataclasses.asdict(one) | {"advice": opening.with_gain(one.advice, measured)}
+                  for one in findings(told)],
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
         unknown=[*dict.fromkeys(text for one in documents for text in one["unknown"]), *map(_of_mapped, mapped[:1])],
         files=rows, files_in_all=len(files), library=library.table(statistics),
         hints=library.hints(statistics), storage=_storage(rows),
-        charts=[dataclasses.asdict(chart) for chart in _charts(log, activity, recordings)],
+        charts=[dataclasses.asdict(chart) for chart in _charts(log, activity, seen, rows)],
     )  # fmt: skip
 
 
@@ -229,32 +235,46 @@ def _of_mapped(name: str) -> str:
 
 
 def _facts(
-    job: Mapping[str, Any], processes: int, run_s: float, times: tuple[float, float], *, crowded: bool
+    job: Mapping[str, Any], processes: int, run_s: float, times: tuple[float, float, float], *, crowded: bool
 ) -> list[list[str]]:
-    io_s, opening_s = times
+    io_s, opening_s, other_s = times
+    others = [["other calls on files", f"up to {seconds_text(other_s)}: failed ones, unlink, mkdir, fallocate"]]
     return [
         ["program", str(job["exe"] or job["app"] or "not known")],
         ["processes", f"{processes:,}"],
         ["run time", seconds_text(run_s)],
         ["time in I/O", f"{seconds_text(io_s)} ({opening.share_text(io_s, run_s)})"],
         ["of it opening, closing, metadata", seconds_text(opening_s)],
+        *(others if other_s >= opening.TRIVIAL * run_s else []),
         ["read, written", ", ".join(size_text(job[name] or 0) for name in ("bytes_read", "bytes_written"))],
         ["files opened", f"{'at least ' if crowded else ''}{job['files'] or 0:,}"],
     ]
 
 
-def _charts(log: Path, activity: Activity | None, recordings: Path | None) -> list[Chart]:
-    from mpiio_ext.analytics.report.timeline import rank_chart
-    from mpiio_ext.analytics.run.over_time import charts
+def _seen(recordings: Path | None, activity: Activity | None, rows: Sequence[Mapping[str, Any]]) -> Seen | None:
+    """Return what recordings have by time; of the files that took the most time also bytes."""
     from mpiio_ext.pioneer.darshan.steps import in_calls
+
+    if recordings is None or activity is None:
+        return None
+    bands, bins = activity.line.shape[1:]
+    return in_calls(recordings, activity.run_time, bands=bands, bins=bins,
+                    files=[row["file"] for row in rows[:_MOST_CURVES]])  # fmt: skip
+
+
+def _charts(
+    log: Path, activity: Activity | None, seen: Seen | None, rows: Sequence[Mapping[str, Any]]
+) -> list[Chart]:
+    from mpiio_ext.analytics.report.timeline import rank_chart
+    from mpiio_ext.analytics.run import over_time
 
     if activity is None:
         return []
-    bands, bins = activity.line.shape[1:]
-    recorded = None if recordings is None else in_calls(recordings, activity.run_time, bands=bands, bins=bins)
-    line, others = rank_chart(activity, recorded), charts(log, activity)
-    if line is not None and activity.source != "DXT" and recorded is None:
+    line, others = rank_chart(activity, None if seen is None else seen.line), over_time.charts(log, activity)
+    if line is not None and activity.source != "DXT" and seen is None:
         others = [one for one in others if one.name != "heat"]  # it is the same
+    if seen is not None and len(rows) > 1 and (of_files := over_time.of_files(rows, seen.moved, activity.run_time)):
+        others.insert(1, of_files)
     return [*([line] if line is not None else []), *others]
 
 

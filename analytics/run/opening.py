@@ -64,10 +64,6 @@ def share_text(io_s: float, run_s: float) -> str:
     return f"{share:.0f} %" if share >= 1 or share == 0 else f"{share:.1g} %"
 
 
-def _size(value: float) -> str:
-    return size_text(value, exact=value >= 1024 and value % 1024 == 0)
-
-
 def _where(files: Sequence[str], word: str) -> str:
     """Return which files: "to `a`", "to `a` and 3 more"."""
     names = [name for name in files if not name.startswith("and ")]
@@ -80,7 +76,11 @@ def _where(files: Sequence[str], word: str) -> str:
 
 
 def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> str:
-    size = f"{_size(known['mean request'])} " if "mean request" in known else "small "
+    size = f"{size_text(known['mean request'])} " if "mean request" in known else "small "
+    if finding["title"].startswith("Tiny pieces"):
+        flushed = ", each of them flushed," if "flushed" in finding["title"] else ""
+        through = " through the C library" if "through the C library" in finding["title"] else ""
+        return f"{size_text(known['mean piece'])} {way}s{through}{flushed}{at}, one by one"
     if "through the C library" in finding["title"]:
         return f"{size}{way}s through the C library with seeks between them{at}"
     kind = "independent " if "(independent calls)" in finding["title"] else ""
@@ -153,7 +153,7 @@ def _spent(finding: Document, io_s: float) -> str:
 
 
 def first_sentence(told: Sequence[Document], io_s: float, run_s: float, *, whole: bool = True,
-                   mapped: Sequence[str] = ()) -> str:  # fmt: skip
+                   mapped: Sequence[str] = (), other_s: float = 0.0) -> str:  # fmt: skip
     """Return the first sentence.
 
     Parameters
@@ -162,12 +162,15 @@ def first_sentence(told: Sequence[Document], io_s: float, run_s: float, *, whole
     io_s, run_s : time in I/O, and run time.
     whole : nothing lacks in the recordings; otherwise no cause is certain.
     mapped : files in mapped memory, whose accesses may have taken a part of the time that matters.
+    other_s : time in calls on files that are not counted, at most.
     """
     who = "Your program" if whole else "As far as was recorded, your program"
     lead = f"{who} spent {share_text(io_s, run_s)} of its time in I/O"
     of = f"{seconds_text(io_s)} of {seconds_text(run_s)}"
     if io_s < TRIVIAL * run_s and mapped:
         return f"{lead} calls ({of}); how long it was in mapped memory{_where(mapped, 'of')} is not known."
+    if io_s < TRIVIAL * run_s <= other_s:
+        return f"{lead} ({of}), and up to {seconds_text(other_s)} in calls that fail, or that change names or sizes."
     if io_s < TRIVIAL * run_s:
         return f"{lead} ({of}): too little to be worth tuning."
     if (first := leading(told)) is None:
@@ -194,6 +197,18 @@ def paying(statistics: Sequence[Document], program: str, processes: int) -> dict
                         " to 1 ms",
             }  # fmt: skip
     return None
+
+
+def with_gain(advice: Sequence[str], measured: Mapping[str, str] | None) -> list[str]:
+    """Return the next steps of a finding, each with its gain: as the library has measured it, or not known."""
+    found = []
+    for text in advice:
+        if measured is not None and "delegates" in text:
+            found.append(f"{measured['text']}. ({measured['see']}) Command: `{measured['command']}` Gain:"
+                         f" {measured['gain']}.")  # fmt: skip
+        else:
+            found.append(text if "mpiio-ext tune" in text else f"{text} Gain: not known.")
+    return found
 
 
 def help_of(told: Sequence[Document], measured: Mapping[str, str] | None, program: str, processes: int

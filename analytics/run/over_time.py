@@ -18,6 +18,8 @@ from mpiio_ext.common.units import seconds_text, size_text
 _LAYERS = ("POSIX", "STDIO")
 #: Numbers of the looks of reads and writes; those of the time line of ranks.
 _LOOKS = (("read", 4), ("written", 1))
+#: Curves in the chart of files, and the share of their bytes from which on it is told that some are not in it.
+_MOST_SERIES, _LOST = 4, 0.02
 
 
 def _mapped(path: Path, processes: int, run_s: float) -> tuple[Line, float]:
@@ -55,6 +57,37 @@ def charts(path: Path, activity: Activity) -> list[Chart]:
     heat = dataclasses.replace(heat, name="heat", title="Bytes by rank and time",
                                data={**heat.data, "caption": caption})  # fmt: skip
     return [_bandwidth(moved.sum(axis=1), activity.run_time, width, source), heat]
+
+
+def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Chart | None:
+    """Return bandwidth over time by file and direction; None where it is not known.
+
+    Parameters
+    ----------
+    rows : files, as the page has them.
+    moved : array (files, 2, bins)
+        Bytes of the first of them.
+    """
+    shown = [(place, way) for place in range(len(moved)) for way in (0, 1) if moved[place, way].any()][:_MOST_SERIES]
+    every = [_LOOKS[way][0] for _, way in shown]
+    if not shown:
+        return None
+    step = run_s / BINS
+    starts = [step * place for place in range(BINS)]
+    series = [{"name": f"{Path(rows[place]['file']).name} {name}", "y": (moved[place, way] / step).tolist()}
+              for (place, way), name in zip(shown, every, strict=True)]  # fmt: skip
+    kept = sum(float(moved[place].sum()) for place in {place for place, _ in shown})
+    there = sum(rows[place]["read_bytes"] + rows[place]["written_bytes"] for place in {place for place, _ in shown})
+    lost = max(0.0, 1 - kept / there) if there else 0.0
+    told = f"All ranks, in steps of {seconds_text(step)} (recordings)."
+    if lost >= _LOST:
+        told += f" {100 * lost:.0f} % of their bytes are not shown: of calls on several files in turn."
+    names = ", ".join(dict.fromkeys(Path(rows[place]["file"]).name for place, _ in shown))
+    title = f"Bandwidth of the files that took the most time: {names}"
+    return Chart(kind="steps", name="bandwidth-files", title=title, data={
+        "x": starts, "step": step, "series": series, "quantity": "rate", "spans": [], "caption": told,
+        "x_label": "time since the start of the run [s]", "y_label": "bytes per second",
+    })  # fmt: skip
 
 
 def _bandwidth(moved: Line, run_s: float, width: float, source: str) -> Chart:

@@ -74,7 +74,9 @@ def _library(document: Document, most: int) -> Section:
             for row in document["library"][:most]]  # fmt: skip
     columns = ("file", "method", "aggregators", "rounds", "requests", "bytes", "mean request", "between nodes",
                "exchange", "storage", "waiting", "by itself", "slowest rank", "why")  # fmt: skip
-    grid = Grid(columns=columns, rows=rows, numbers=[False, False, *[True] * 11, False])
+    known = [place for place in range(len(columns)) if any(row[place] != "–" for row in rows)]
+    grid = Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],
+                numbers=[1 < place < len(columns) - 1 for place in known])  # fmt: skip
     told = "Times are those of a rank, on average. What each number means: docs/reference/statistics.md."
     return Section(anchor="library", title="What the library did", grids=[grid] if rows else [],
                    sentences=[told if rows else "Nothing is known: the library has reported on no file."])  # fmt: skip

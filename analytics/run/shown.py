@@ -10,6 +10,7 @@ from typing import Any
 from mpiio_ext.analytics.run.gather import of_folder, of_log
 from mpiio_ext.analytics.run.opening import help_sentence
 from mpiio_ext.analytics.run.page import document_of
+from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.shown import Shown
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import ArgumentError
@@ -71,7 +72,8 @@ class RunReport(Shown):
     sentence, advice : the first sentences of the page.
     findings, files, library, storage, hints : tables.
     figures : mapping of str to Drawn
-        The time line of ranks (``time-line-ranks``), ``bandwidth``, ``heat``, as far as they are known.
+        The time line of ranks (``time-line-ranks``), ``bandwidth``, ``bandwidth-files``, ``heat``, as far as they are
+        known.
     document : all of it as plain values.
     """
 
@@ -146,7 +148,7 @@ def document_at(path: Path) -> dict[str, Any]:
     if path.is_dir():
         return of_folder(path)
     if not path.is_file():
-        raise ArgumentError(f"{path}: there is no such page, folder or log")
+        raise ArgumentError(cannot_read(path, missing()))
     with path.open("rb") as stream:
         is_page = stream.read(len(_HEAD)).lower() == _HEAD
     return document_of(path) if is_page else of_log(path)

@@ -25,12 +25,13 @@ def read_json(path: Path, problems: Problems) -> object:
     try:
         found: object = json.loads(data.decode("utf-8"))
     except json.JSONDecodeError as error:
-        raise SourceError(str(path), error.lineno, f"no JSON from column {error.colno}, or cut: {error.msg}") from error
+        text = f"is not JSON from column {error.colno}, or cut: {error.msg}"
+        raise SourceError(str(path), error.lineno, text) from error
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise SourceError(str(path), line, "bytes that are no text") from error
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits; a thousand brackets
-        raise SourceError(str(path), 1, f"no JSON that can be read: {error}") from error
+        raise SourceError(str(path), 1, f"is not JSON: {error}") from error
     return found
 
 

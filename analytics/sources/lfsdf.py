@@ -19,10 +19,10 @@ from __future__ import annotations
 import re
 
 from mpiio_ext.analytics.sources.base import File, Head, Parsed, Source
-from mpiio_ext.analytics.sources.content import first_lines, lines_of, read_bytes
+from mpiio_ext.analytics.sources.content import first_lines
 from mpiio_ext.analytics.sources.numbers import count
-from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
-from mpiio_ext.analytics.sources.targets import SNAPSHOT, begin, target_of
+from mpiio_ext.analytics.sources.records import Problems, Row
+from mpiio_ext.analytics.sources.targets import SNAPSHOT, begin, read_lists, target_of
 from mpiio_ext.analytics.tables.schema import Column, Table
 
 _NUMBERS = (
@@ -221,17 +221,8 @@ class LfsDf(Source):
         return any(_HEADING.fullmatch(line.strip()) for line in first_lines(head.text))
 
     def parse(self, file: File) -> Parsed:
-        path, problems = file.path, file.problems
-        reader = _Reader(problems)
-        before = 0
-        for number, line in lines_of(read_bytes(path, problems), problems):
-            if number > before + 1:
-                reader.lost()
-            before = number
-            reader.line(number, line)
-        reader.finish()
-        if not reader.found:
-            raise SourceError(str(path), 0, "no output of lfs df: no line 'UUID 1K-blocks Used …'")
+        reader = _Reader(file.problems)
+        read_lists(file, reader, "no output of lfs df: no line 'UUID 1K-blocks Used …'")
         return {"targets": reader.targets, "summaries": reader.summaries}, {"snapshots": reader.snapshots}
 
 

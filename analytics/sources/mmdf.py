@@ -20,11 +20,11 @@ import re
 from typing import Any
 
 from mpiio_ext.analytics.sources.base import File, Head, Parsed, Source
-from mpiio_ext.analytics.sources.content import first_lines, lines_of, read_bytes
+from mpiio_ext.analytics.sources.content import first_lines
 from mpiio_ext.analytics.sources.gpfs import Colons, kib, whole, yes
 from mpiio_ext.analytics.sources.numbers import count
-from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
-from mpiio_ext.analytics.sources.targets import SNAPSHOT, begin
+from mpiio_ext.analytics.sources.records import Problems, Row
+from mpiio_ext.analytics.sources.targets import SNAPSHOT, begin, read_lists
 from mpiio_ext.analytics.tables.schema import Column, Table
 
 _FREE = (
@@ -247,18 +247,8 @@ class Mmdf(Source):
         return any(_HEADING.fullmatch(line) or re.match(r"mmdf:\w*:HEADER:", line) for line in lines)
 
     def parse(self, file: File) -> Parsed:
-        path, problems = file.path, file.problems
-        reader = _Reader(problems)
-        before = 0
-        for number, line in lines_of(read_bytes(path, problems), problems):
-            if number > before + 1:
-                reader.lost()
-            before = number
-            reader.line(number, line)
-        reader.finish()
-        if not reader.found:
-            raise SourceError(str(path), 0, "no output of mmdf: neither a line 'name in KB group …' nor "
-                              "mmdf:nsd:HEADER")  # fmt: skip
+        reader = _Reader(file.problems)
+        read_lists(file, reader, "no output of mmdf: neither a line 'name in KB group …' nor mmdf:nsd:HEADER")
         tables: dict[str, Any] = {"disks": reader.disks, "totals": reader.totals, "inodes": reader.inodes}
         return tables, {"snapshots": reader.snapshots}
 

@@ -1,10 +1,14 @@
-"""Names of Lustre targets, ``snx11035-OST001f_UUID``, and lines ``BEGIN 1489998203`` between snapshots of a file."""
+"""Names of Lustre targets, ``snx11035-OST001f_UUID``; files of lists with ``BEGIN 1489998203`` between snapshots."""
 
 from __future__ import annotations
 
 import re
+from typing import Protocol
 
+from mpiio_ext.analytics.sources.base import File
+from mpiio_ext.analytics.sources.content import lines_of, read_bytes
 from mpiio_ext.analytics.sources.numbers import count
+from mpiio_ext.analytics.sources.records import SourceError
 from mpiio_ext.analytics.tables.schema import Column
 
 _TARGET = re.compile(r"(?P<fs>[^\s-]\S*)-(?P<kind>OST|MDT)(?P<index>[0-9a-fA-F]{4,7})(?P<rest>.*)")
@@ -38,3 +42,26 @@ def begin(text: str) -> float | None:
     if match is None or count(match[1]) >= _LATEST:
         raise ValueError(f"{text.strip()[:40]!r} begins a snapshot, and its time is none")
     return float(match[1])
+
+
+class ListReader(Protocol):
+    """What takes the lines of such a file; `found`: with a heading among them; `lost`: one line is no text."""
+
+    found: bool
+
+    def line(self, number: int, text: str) -> None: ...
+    def lost(self) -> None: ...
+    def finish(self) -> None: ...
+
+
+def read_lists(file: File, reader: ListReader, nothing: str) -> None:
+    """Hand the lines of a file to its reader; raises SourceError, which says `nothing`, where it finds no heading."""
+    before = 0
+    for number, line in lines_of(read_bytes(file.path, file.problems), file.problems):
+        if number > before + 1:
+            reader.lost()
+        before = number
+        reader.line(number, line)
+    reader.finish()
+    if not reader.found:
+        raise SourceError(str(file.path), 0, nothing)

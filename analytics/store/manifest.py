@@ -103,15 +103,10 @@ def read_manifest(folder: Path) -> Manifest | None:
         The manifest cannot be read, or belongs to another version of the store.
     """
     path = folder / NAME
-    try:
-        document = documents.read_json(path)
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, ValueError) as error:
-        raise AnalyticsError(
-            f"{path}: the store's manifest cannot be read ({error}); restore it, or remove the store's folder and fill "
-            "it again from the logs"
-        ) from error
+    document = documents.read_json(path, lambda text: AnalyticsError(
+        f"{text}; it is the store's manifest: restore it, or remove the folder and fill it again from the logs"))
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         found = document.get("format") if isinstance(document, dict) else None
         raise AnalyticsError(

@@ -61,11 +61,6 @@ class Sweep:
         """Return for each interval whether it has a time that counts."""
         return np.asarray(self.state <= CRITICAL)
 
-    def not_counted(self) -> dict[str, int]:
-        """Return how many intervals were not counted, by the reason; reasons without any are left out."""
-        found = np.bincount(self.state, minlength=max(NOT_COUNTED) + 1)
-        return {name: int(found[state]) for state, name in NOT_COUNTED.items() if found[state]}
-
 
 def group_starts(group: Whole) -> Whole:
     """Return the index of the first element of each run of equal values; empty for no elements."""

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, LazyGroup
-from mpiio_ext.common.options import Duration
+from mpiio_ext.common.commands import HELP, LazyGroup, said, tell
+from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
-from mpiio_ext.errors import MpiioExtError
+from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
     from mpiio_ext.delegates.arbiter.service import Arbiter
     from mpiio_ext.delegates.arbiter.settings import Settings
     from mpiio_ext.delegates.arbitration.curves import Point
-
-
-def _fail(message: object) -> NoReturn:
-    print(f"mpiio-ext delegates arbiter: {message}", file=sys.stderr)
-    sys.exit(2)
 
 
 _SLURM = "mpiio_ext.delegates.arbiter.slurm.command"
@@ -41,7 +35,7 @@ _COMMANDS = {
 @click.option("--io-nodes", type=int, help="I/O nodes in the pool. Without it: as in the folder's settings.json.")
 @click.option("--policy", "policy_name", type=PolicyType(), default=None,
               help="How I/O nodes are given [mckp].")
-@click.option("--curves", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+@click.option("--curves", type=Existing(path_type=Path, dir_okay=False),
               help='JSON: {"program": {"number of I/O nodes": MB/s, ...}, ...}, or a store of `arbitrate curves`.')
 @click.option("--weight", "weights", multiple=True, metavar="PROGRAM=NUMBER",
               help="mckp: what a MB/s of this program counts [1]. May be given several times.")
@@ -87,24 +81,21 @@ def arbiter(
     if status:
         _print_status(folder)
         return
-    try:
+    with said(OSError):
         if only_set and not folder.is_dir():
-            _fail(f"{folder}: no such folder, so that no arbiter serves it: start one there, without --set "
-                  f"(mpiio-ext delegates arbiter --dir {folder} --io-nodes N)")
+            raise ArgumentError(f"{folder}: no such folder, so that no arbiter serves it: start one there, without "
+                                f"--set (mpiio-ext delegates arbiter --dir {folder} --io-nodes N)")
         first = _settings(folder, given, curves, weights)
         if only_set:
             settings.write(folder, first)
             if is_served(folder) is False:
-                print(f"mpiio-ext delegates arbiter: {folder}: nobody serves this folder now; the next "
-                      "arbiter takes these settings", file=sys.stderr)
+                tell(f"{folder}: nobody serves this folder now; the next arbiter takes these settings")
             return
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
         with Arbiter(folder, first, lambda line: print(line, flush=True)) as service:
             _serve(service, stop, interval)
-    except (MpiioExtError, OSError) as error:
-        _fail(error)
 
 
 def _serve(service: Arbiter, stop: threading.Event, interval: float) -> None:
@@ -115,7 +106,7 @@ def _serve(service: Arbiter, stop: threading.Event, interval: float) -> None:
             told = ""
         except OSError as error:  # a full or unreachable file system: jobs keep what they have
             if str(error) != told:
-                print(f"mpiio-ext delegates arbiter: {error}; trying again", file=sys.stderr, flush=True)
+                tell(f"{error}; trying again")
             told = str(error)
         stop.wait(interval)
 
@@ -136,28 +127,26 @@ def _settings(folder: Path, given: Mapping[str, Any], curves: Path | None, weigh
     if curves is not None:
         known["curves"] = _curves(curves)
     if "io_nodes" not in known:
-        _fail(f"{folder} has no settings.json yet: say --io-nodes")
+        raise ArgumentError(f"{folder} has no settings.json yet: say --io-nodes")
     return settings.decode(json.dumps(known))
 
 
 def _weight(text: str) -> tuple[str, float]:
     program, equals, number = text.rpartition("=")
+    if not equals or not program:
+        raise ArgumentError(f"--weight {text}: PROGRAM=NUMBER is expected")
     try:
-        return (program, float(number)) if equals and program else _fail(f"--weight {text}: PROGRAM=NUMBER is expected")
+        return program, float(number)
     except ValueError:
-        _fail(f"--weight {text}: {number!r} is no number")
+        raise ArgumentError(f"--weight {text}: {number!r} is no number") from None
 
 
 def _curves(path: Path) -> object:
     """Return the curves in a file, as the settings have them: program -> number of I/O nodes -> MB/s."""
     from mpiio_ext.common import documents
     from mpiio_ext.delegates.arbitration.store import Store
-    from mpiio_ext.errors import ArgumentError
 
-    try:
-        document = documents.read_json(path)
-    except ValueError as error:
-        raise ArgumentError(f"{path}: is no JSON: {error}") from error
+    document = documents.read_json(path)
     if not isinstance(document, dict) or "format" not in document:
         return document
     stored = {name: Store(path).load(name) for name in Store(path).names()}
@@ -181,8 +170,8 @@ def _print_status(folder: Path) -> None:
     from mpiio_ext.delegates.arbiter.service import is_served
 
     if not (folder / "settings.json").exists():
-        _fail(f"{folder}: no arbiter has ever served this folder: start one with --io-nodes")
-    try:
+        raise ArgumentError(f"{folder}: no arbiter has ever served this folder: start one with --io-nodes")
+    with said(OSError):
         content = mapfile.read(folder)
         jobs, _ = announcements.read_all(folder, Expired(folder).times)
         document = {
@@ -191,6 +180,4 @@ def _print_status(folder: Path) -> None:
             "map": {"generation": content.generation, "jobs": {name: list(n) for name, n in content.jobs.items()}},
             "jobs": [dataclasses.asdict(job) for job in jobs],
         }
-    except (MpiioExtError, OSError) as error:
-        _fail(error)
     print(json.dumps(document, indent=2))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option, output_option, renamed
-from mpiio_ext.common.options import Counts, Duration
+from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
+from mpiio_ext.common.options import Counts, Duration, ParamType
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import ArgumentError
 
@@ -20,16 +20,12 @@ if TYPE_CHECKING:
     from mpiio_ext.delegates.arbitration.jobs import Job
     from mpiio_ext.delegates.arbitration.store import Store
 
-    _ParamType = click.ParamType[Any]
-else:
-    _ParamType = click.ParamType  # not generic before click 8.2
-
 _PATH = click.Path(path_type=Path)
 #: Curves in a figure.
 _MOST_DRAWN = 27
 
 
-class _Paths(_ParamType):
+class _Paths(ParamType):
     """Paths separated by commas."""
 
     name = "FILE[,FILE...]"
@@ -44,7 +40,7 @@ class _Paths(_ParamType):
         return paths
 
 
-class _SystemNodes(_ParamType):
+class _SystemNodes(ParamType):
     """Compute nodes of the system: a number, or "set"."""
 
     name = "N|set"
@@ -259,7 +255,7 @@ def curves(store: Path | None, versions: bool, undo: str | None, match: str, pro
                                                if len(found) > _MOST_DRAWN else "."),
          draw.draw_curves(dict(list(found.items())[:_MOST_DRAWN])))]
     for note in notes:
-        click.echo(f"mpiio-ext: {note}", err=True)
+        tell(note)
     kinds = list(dict.fromkeys(curve.source for curve in found.values()))
     told = ", ".join([*kinds[:3], *(["…"] if kinds[3:] else [])]) or "none"
     lead = f"{len(found):,} curve{'' if len(found) == 1 else 's'} of bandwidth by I/O nodes: {told}."

@@ -129,24 +129,6 @@ class Curve:
         freedom = sum(n for n, _ in known)
         return math.sqrt(sum(n * s * s for n, s in known) / freedom) if freedom else UNKNOWN_SPREAD
 
-    def lower_bound(self, io_nodes: int, confidence: float) -> float:
-        """Return the bandwidth in MB/s that the true mean exceeds with this confidence (0.5 to 1, one-sided), >= 0.
-
-        Raises
-        ------
-        ArgumentError
-            A confidence out of range, or a number without a point.
-        """
-        from scipy.special import stdtrit
-
-        if not 0.5 <= confidence < 1:
-            raise ArgumentError(f"confidence must be from 0.5 to below 1, not {confidence}")
-        point = self.points.get(io_nodes)
-        if point is None:
-            raise ArgumentError(f"the curve has no point for {io_nodes} I/O nodes, only for {list(self.points)}")
-        error, freedom = self._error(point)
-        return max(point.mean - float(stdtrit(freedom, confidence)) * error, 0.0)
-
     def _error(self, point: Point) -> tuple[float, int]:
         """Return the standard error of a point's mean, MB/s, and its degrees of freedom."""
         if point.deviation is not None and point.repetitions > 1:

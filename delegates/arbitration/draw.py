@@ -157,7 +157,7 @@ def draw_curves(curves: Mapping[str, Curve]) -> Chart:
     names = list(curves)
     groups = [names[at : at + SERIES] for at in range(0, len(names), SERIES)] or [[]]
     panels = [[_curves({name: curves[name] for name in group})] for group in groups]
-    return Chart(name="curves", title=curves_words(curves), panels=panels, width=7, height=4.2 * len(groups))
+    return Chart(name="curves", title=curves_words(curves), panels=panels, width=8.2, height=4.2 * len(groups))
 
 
 def _curves(curves: Mapping[str, Curve]) -> Panel:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from mpiio_ext.common.options import ParamType
 from mpiio_ext.delegates.arbitration.rules import policy_classes, settings_of
 from mpiio_ext.errors import ArgumentError
 
-if TYPE_CHECKING:
-    _ParamType = click.ParamType[Any]
-else:
-    _ParamType = click.ParamType  # not generic before click 8.2
 
-
-class PolicyType(_ParamType):
+class PolicyType(ParamType):
     """The name of an arbitration policy, in capitals or not."""
 
     name = "policy"

@@ -27,7 +27,6 @@ from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.locks import alone
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.errors import CurveError
-from mpiio_ext.errors import FileSystemError
 
 #: Version of the file's format.
 FORMAT = 1
@@ -122,14 +121,9 @@ class Store:
         self.path = path
 
     def _document(self) -> _Document:
-        try:
-            document = documents.read_json(self.path)
-        except FileNotFoundError:
+        if not self.path.exists():
             return _Document()
-        except OSError as error:
-            raise FileSystemError(error.errno, error.strerror, str(self.path)) from error
-        except ValueError as error:
-            raise CurveError(f"{self.path}: is no JSON: {error}") from error
+        document = documents.read_json(self.path, CurveError)
         if isinstance(document, dict) and document.get("format") != FORMAT:
             raise CurveError(f"{self.path}: has format {document.get('format')!r}, and this version of mpiio_ext knows "
                              f"{FORMAT}: upgrade it, or name another file")

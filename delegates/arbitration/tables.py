@@ -26,6 +26,7 @@ from pydantic import Field
 
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import DocumentError
+from mpiio_ext.common.files import cannot_read
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.jobs import Job
@@ -42,7 +43,7 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, s
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise CurveError(f"{path}: cannot be read: {error.strerror}") from error
+        raise CurveError(cannot_read(path, error)) from error
     except UnicodeDecodeError as error:
         raise CurveError(f"{path}: is no text in UTF-8 (byte {error.start})") from error
     heading, _, _ = text.partition("\n")
@@ -227,12 +228,7 @@ def _runs(path: Path) -> list[_Run]:
         except (OSError, pa.ArrowException) as error:
             raise CurveError(f"{path}: is no Parquet file that can be read: {error}") from error
     else:
-        try:
-            document = documents.read_json(path)
-        except OSError as error:
-            raise CurveError(f"{path}: cannot be read: {error.strerror}") from error
-        except ValueError as error:
-            raise CurveError(f"{path}: is no JSON: {error}") from error
+        document = documents.read_json(path, CurveError)
     try:
         return documents.parse(_Results, document).runs
     except DocumentError as error:

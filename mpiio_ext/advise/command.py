@@ -29,9 +29,18 @@ import click
 from mpiio_ext._load import family, get_library, get_tracer
 from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
-from mpiio_ext.common.commands import FAILED, HELP, INTERRUPTED, JsonCommand, json_option, json_result, output_option
-from mpiio_ext.common.options import Duration
-from mpiio_ext.errors import MpiioExtError
+from mpiio_ext.common.commands import (
+    FAILED,
+    HELP,
+    INTERRUPTED,
+    JsonCommand,
+    json_option,
+    json_result,
+    output_option,
+    said,
+    tell,
+)
+from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.launchers import Launch, launcher_family
 from mpiio_ext.tune.budget import LEAST_CONFIDENCE, Costs, Refusal, Runs, choose_runs, least_seconds
 from mpiio_ext.tune.errors import TooShort, TuneError
@@ -428,7 +437,7 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
               help="What the program computes between its calls, times X; 0: its I/O alone, which takes less time.")
 @output_option(default="advised.hints", show_default=True, metavar="FILE", help="Hints file to write.")
-@click.option("--scratch", metavar="FOLDER", type=click.Path(exists=True, file_okay=False, writable=True),
+@click.option("--scratch", metavar="FOLDER", type=Existing(file_okay=False, writable=True),
               help="Where the path is carried out.  [default: beside the main file]")  # fmt: skip
 @click.option("--check", is_flag=True, help="Then run the program natively and with the hints: what gain had it?")
 @click.option("--pairs", type=click.IntRange(min=1), metavar="N", help="Of the check.  [default: as few as prove it]")
@@ -457,7 +466,7 @@ def advise(
     with the hints, which shows the gain that it has beside the one that was promised.
     """  # noqa: D301  (click wants the backspace character itself)
     metric = metric_of("elapsed", pattern, lower_is_better)
-    try:
+    with said(ValueError, OSError, status=FAILED):
         select_library(command)
         launcher, _ = split_command(command, family())
         plan_launch(command, str(get_library()), {})  # refuses the launcher of another MPI library
@@ -470,10 +479,7 @@ def advise(
                 put=put if as_json else None, check=_pairs(check, pairs, confidence or _CONFIDENCE), metric=metric,
                 confidence=confidence or _CONFIDENCE, may_fall=confidence is None, seed=seed,
             ))  # fmt: skip
-    except (MpiioExtError, ValueError, OSError) as error:
-        click.echo(f"mpiio-ext advise: {error}", err=True)
-        raise SystemExit(getattr(error, "exit_status", FAILED)) from error
     for failure in failures:
-        click.echo(f"mpiio-ext advise: {failure}", err=True)
+        tell(failure)
     if failures:
         raise SystemExit(1)

@@ -30,7 +30,7 @@ try:
 except MissingExtraError as _error:
     if __name__ != "__main__":
         raise
-    print(f"mpiio-ext bench: {_error}", file=sys.stderr)
+    print(f"mpiio-ext: {_error}", file=sys.stderr)
     raise SystemExit(_error.exit_status) from None
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _leave(status: int, message: str, comm: MPI.Intracomm | None = None) -> NoRe
 
     comm = MPI.COMM_WORLD if comm is None else comm
     if comm.rank == 0:
-        print(f"mpiio-ext bench: {message}", file=sys.stderr, flush=True)
+        print(f"mpiio-ext: {message}", file=sys.stderr, flush=True)
     comm.Barrier()
     all_is_done()
     MPI.Finalize()
@@ -58,7 +58,7 @@ def _leave(status: int, message: str, comm: MPI.Intracomm | None = None) -> NoRe
 def _leave_without_mpi(status: int, message: str) -> NoReturn:
     """As `_leave`, where MPI is not to be started."""
     if not launch_rank():
-        print(f"mpiio-ext bench: {message}", file=sys.stderr, flush=True)
+        print(f"mpiio-ext: {message}", file=sys.stderr, flush=True)
     sys.exit(status)
 
 

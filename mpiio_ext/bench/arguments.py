@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from mpiio_ext.common.options import Size
+from mpiio_ext.common.options import ParamType, Size
 from mpiio_ext.errors import ArgumentError
 
-if TYPE_CHECKING:
-    _ParamType = click.ParamType[Any]
-else:
-    _ParamType = click.ParamType  # not generic before click 8.2
 
-
-class ListType(_ParamType):
+class ListType(ParamType):
     """A comma-separated list without repetitions."""
 
     name = "list"
@@ -64,7 +59,7 @@ def positive_size(text: str) -> int:
     return size
 
 
-class HintType(_ParamType):
+class HintType(ParamType):
     """``name=value``; values of the library's own hints are checked, others may be the native library's."""
 
     name = "name=value"

@@ -29,7 +29,7 @@ from mpiio_ext.bench.results.rest import WIDTH, write_page
 from mpiio_ext.bench.results.table import print_absent, print_heading, print_table, print_worth
 from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
 from mpiio_ext.bench.suites.lock import hold
-from mpiio_ext.bench.terminal import progress_of_rank_0, terminal_width
+from mpiio_ext.bench.terminal import progress_of_rank_0, terminal_width, within_budget
 from mpiio_ext.bench.work import Work, needed_bytes, plan
 from mpiio_ext.common.results import Absent, Row, measure, with_ratios
 
@@ -213,7 +213,8 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
                            rows=with_ratios(rows), absent=work.absent,
                            failure="the bench had not ended when this was written", final=False)
 
-    with progress_of_rank_0(comm, options.progress, work.runs * options.repetitions) as advance:
+    with progress_of_rank_0(comm, options.progress, work.runs * options.repetitions) as bar:
+        advance = within_budget(bar, once=work.runs, every=work.runs * options.repetitions, budget_s=options.budget_s)
         runner = _runner(comm, options, work, place.folder, keeping(advance, keep))
         rows = runner.rows
         schedule = Schedule(comm=comm, cases=work.cases, run_case=runner.repetition, repetitions=options.repetitions,

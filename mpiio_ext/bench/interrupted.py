@@ -113,7 +113,7 @@ def _say(text: str, launcher: str) -> None:
         time.sleep(_STEP_S)
     over = _OVER_THE_BAR if os.isatty(2) else ""
     with contextlib.suppress(OSError):
-        os.write(2, f"{over}mpiio-ext bench: {text}\n".encode())
+        os.write(2, f"{over}mpiio-ext: {text}\n".encode())
 
 
 def _segments() -> set[str]:

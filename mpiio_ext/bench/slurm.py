@@ -17,9 +17,8 @@ from typing import Any
 
 import click
 
-from mpiio_ext.bench.errors import EXIT_USAGE
 from mpiio_ext.bench.suites import files
-from mpiio_ext.common.commands import HELP, output_option
+from mpiio_ext.common.commands import HELP, output_option, said
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.errors import ArgumentError
 
@@ -196,7 +195,7 @@ def command(*, suite: str, nodes: int, ranks_per_node: int, limit: str, partitio
     """  # noqa: D301  (click wants the backspace character itself)
     given = {"partition": partition, "account": account, "qos": qos, "constraint": constraint,
              "mail-type": "FAIL" if mail_user else None, "mail-user": mail_user}
-    try:
+    with said(OSError):
         name = files.load(suite).name
         parent = click.get_current_context().parent
         assert parent is not None  # a command of the bench
@@ -212,8 +211,4 @@ def command(*, suite: str, nodes: int, ranks_per_node: int, limit: str, partitio
             click.echo(script, nl=False)
         else:
             write_whole(output, script, mode=0o755)
-    except (ArgumentError, OSError) as error:
-        text = f"{output}: {error.strerror}" if isinstance(error, OSError) and error.strerror else str(error)
-        click.echo(f"mpiio-ext bench: {text}", err=True)
-        raise SystemExit(EXIT_USAGE) from error
     raise SystemExit(0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,9 @@ from mpiio_ext.launchers import launched_rank
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-#: What stands before the first dot of their processes' names, as in mpirun.openmpi and mpiexec.hydra.
 #: Between two lines of progress in a log, s.
 LINES_S = 15.0
+#: What stands before the first dot of their processes' names, as in mpirun.openmpi and mpiexec.hydra.
 _LAUNCHERS = {"mpirun", "mpiexec", "orterun", "prterun"}
 
 
@@ -80,3 +81,27 @@ def progress_of_rank_0(
     width = terminal_width(2)
     return progress(steps, shown=width is not None if shown is None else shown, width=width or 100, step="row",
                     every_s=LINES_S if shown is None else 0.0, name="mpiio-ext bench")  # fmt: skip
+
+
+def within_budget(advance: Advance, *, once: int, every: int, budget_s: float) -> Advance:
+    """Return what moves a bar of as many rows as will be run within a budget, at the speed of those that have been.
+
+    Parameters
+    ----------
+    advance : moves the bar.
+    once : rows that are run in any case.
+    every : rows with all repetitions; a later `of` takes its place.
+    budget_s : 0 = no limit.
+    """
+    if not budget_s:
+        return advance
+    begin_s, done, most = time.monotonic(), 0.0, float(every)
+
+    def moved(text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None) -> None:
+        nonlocal done, most
+        done, most = done + by if to is None else to, most if of is None else of
+        passed_s = time.monotonic() - begin_s
+        fit = done * budget_s / passed_s if passed_s > 0 else most
+        advance(text, by=by, to=to, of=round(min(most, max(once, done, fit))))
+
+    return moved

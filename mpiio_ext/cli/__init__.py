@@ -20,6 +20,7 @@ _COMMANDS = {
     "run": ("mpiio_ext.cli.run", "run", "Run an unchanged MPI program with the extension under it."),
     "doctor": ("mpiio_ext.cli.doctor", "doctor", "Examine whether the library works here, and under a program."),
     "report": ("mpiio_ext.cli.runreport", "report", "Make the page of a run that was killed, or of a Darshan log."),
+    "top": ("mpiio_ext.top.command", "top", "Watch your running MPI programs: ranks, files, bandwidth, delegates."),
     "hints": ("mpiio_ext.cli.hints", "hints", "List every hint, its value in force and where it came from."),
     "layout": ("mpiio_ext.cli.layout", "layout", "Show how files lie on servers, and where each fact came from."),
     "bench": ("mpiio_ext.bench.__main__", "command", "Measure methods on a file system, and report the results."),

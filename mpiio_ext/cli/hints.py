@@ -10,7 +10,7 @@ import click
 
 from mpiio_ext.cli.tables import print_table, terminal_columns
 from mpiio_ext.cli.words import complete_name
-from mpiio_ext.common.commands import HELP, json_option, renamed
+from mpiio_ext.common.commands import HELP, json_option, renamed, tell
 
 if TYPE_CHECKING:
     from mpiio_ext.hints import HintValue
@@ -68,7 +68,7 @@ def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, mark
         click.echo("no hint is set: all have their defaults")
     found = library.problems(path)
     for line in found:
-        click.echo(f"mpiio-ext: {line}", err=True)
+        tell(line)
     if found:
         raise SystemExit(1)
 

@@ -6,7 +6,7 @@ for other programs, asks groups for commands that are loaded, and ours are loade
 Algorithm. One page for the program and one for each of its commands, as git has; commands of commands are sections of
 those pages. Texts are the help texts. Pages are in the language of man(7) that groff and mandoc share: ASCII, with
 escapes for all other characters. They are kept in docs/man, where a test finds drift, because a wheel is built without
-click.
+click. So are the help texts of commands that cannot be imported without their extra, for installations of the core.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ import click
 
 import mpiio_ext
 from mpiio_ext.cli import main
+from mpiio_ext.common.commands import HELPS
 from mpiio_ext.environment import VARIABLES
 
 _PROGRAM = "mpiio-ext"
+#: Commands that need their extra to be imported: without it their help is the text that is kept.
+_HEAVY = ("advise", "bench", "delegates arbiter", "delegates arbitrate", "locks", "partitioning")
 _OPTIONS = "OPTIONS"
 #: Of the release: `make release-check` compares it with CITATION.cff.
 _DATE = "2026-11-23"
@@ -153,20 +156,37 @@ def pages() -> dict[str, str]:
     return found
 
 
+def helps() -> str:
+    """Return the help texts of the commands that need an extra, each behind a line with its name."""
+    found = ["Made by python -m mpiio_ext.cli.manual from the command line; do not edit."]
+
+    def add(command: click.Command, context: click.Context, words: str) -> None:
+        if words.startswith(_HEAVY):
+            narrow = command.context_class(command, parent=context.parent, info_name=context.info_name,
+                                           **{**command.context_settings, "terminal_width": 78})  # fmt: skip
+            found.append(f"=== {words}\n{command.get_help(narrow)}")
+        if isinstance(command, click.Group):
+            for name, inner, inner_context in _commands(command, context):
+                add(inner, inner_context, f"{words} {name}".strip())
+
+    add(main, _context(main, None, _PROGRAM), "")
+    return "\n".join(found) + "\n"
+
+
 def _run(words: list[str]) -> int:
     check, folder = "--check" in words, Path(words[-1])
-    found = pages()
-    there = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.1")}
-    changed = sorted(name for name in found.keys() | there.keys() if found.get(name) != there.get(name))
+    found = {folder / name: text for name, text in pages().items()} | {HELPS: helps()}
+    there = {path: path.read_text(encoding="utf-8") for path in [*folder.glob("*.1"), HELPS] if path.exists()}
+    changed = sorted(path for path in found.keys() | there.keys() if found.get(path) != there.get(path))
     if not check:
         folder.mkdir(parents=True, exist_ok=True)
-        for name in changed:
-            if name in found:
-                (folder / name).write_text(found[name], encoding="utf-8")
+        for path in changed:
+            if path in found:
+                path.write_text(found[path], encoding="utf-8")
             else:
-                (folder / name).unlink()
-    for name in changed:
-        print(f"{folder / name}: {'out of date: python -m mpiio_ext.cli.manual docs/man' if check else 'written'}")
+                path.unlink()
+    for path in changed:
+        print(f"{path}: {'out of date: python -m mpiio_ext.cli.manual docs/man' if check else 'written'}")
     return int(check and bool(changed))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option, output_option
+from mpiio_ext.common.commands import HELP, json_option, output_option, said, tell
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _make(
         rows = sum(len(item.rows) for item in sets) + sum(len(item.results) for item in peers)
         click.echo(f"{target}: {rows:,} rows, {amount_text(size)}", err=as_json)
         if page.left_out:
-            click.echo(f"mpiio-ext: left out, to keep the page below 1 MB: {page.left_out}", err=True)
+            tell(f"left out, to keep the page below 1 MB: {page.left_out}")
     if comparison is None:
         return 0
     if as_json:
@@ -91,7 +91,7 @@ def _make(
                    + ", ".join(f"{comparison.count(word):,} {word}" for word in words))
     for item in comparison.warned:
         named = ", ".join(difference.what for difference in item.differences)
-        click.echo(f"mpiio-ext: {item.old_name} and {item.new_name} differ in: {named}", err=True)
+        tell(f"{item.old_name} and {item.new_name} differ in: {named}")
     return 0 if fail_below is None else _verdict(comparison, fail_below)
 
 
@@ -119,12 +119,6 @@ def report(
 
     Exit status: 0 done, 1 a row fell below --fail-below, 2 results or output that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
-    from mpiio_ext.errors import MpiioExtError
-    from mpiio_ext.report.errors import EXIT_USAGE
-
-    try:
+    with said():
         status = _make(results, output, baseline, title, as_json, fail_below)
-    except MpiioExtError as error:
-        click.echo(f"mpiio-ext: {error}", err=True)
-        status = EXIT_USAGE
     raise SystemExit(status)

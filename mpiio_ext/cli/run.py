@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from mpiio_ext.cli.words import complete_command, complete_hint
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, tell
 from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family, let_rank_0_speak, plan
 
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
@@ -176,7 +176,7 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
     try:
         execute(launch)
     except OSError as error:
-        click.echo(f"mpiio-ext: cannot execute {command[0]}: {error.strerror}", err=True)
+        tell(f"cannot execute {command[0]}: {error.strerror}")
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
 
 
@@ -206,6 +206,8 @@ def run(
     \b
       mpirun -n 4 mpiio-ext run -H mpiox_partition=group_cyclic -- ./app
       mpiio-ext run -H '*.h5:cb_nodes=8' --stats -- mpirun -n 4 ./app
+
+    Exit status: that of PROGRAM; 2 what was given cannot be used, 126 PROGRAM cannot be executed, 127 there is none.
     """  # noqa: D301  (click wants the backspace character itself)
     import mpiio_ext
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, output_option
+from mpiio_ext.common.commands import HELP, output_option, tell
+from mpiio_ext.common.options import Existing
 from mpiio_ext.common.recordings import has_recordings
 
 _LOG = ".darshan"
@@ -22,7 +23,7 @@ def is_of_a_run(args: Sequence[str]) -> bool:
 
 
 @click.command(context_settings=HELP)
-@click.argument("source", type=click.Path(path_type=Path, exists=True), metavar="RUNDIR")
+@click.argument("source", type=Existing(path_type=Path), metavar="RUNDIR")
 @output_option(type=click.Path(path_type=Path), metavar="FILE.html", default=Path("io.html"), show_default=True,
                help="The page.")  # fmt: skip
 def report(source: Path, output: Path) -> None:
@@ -41,4 +42,4 @@ def report(source: Path, output: Path) -> None:
 
     check_target(output, [source], example=RunPage.example)
     for line in RunPage(output).write(document_at(source)):
-        click.echo(f"mpiio-ext: {line}", err=True)
+        tell(line)

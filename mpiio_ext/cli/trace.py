@@ -91,6 +91,8 @@ def trace(
       mpiio-ext trace -o DIR -- mpirun -n 4 ./app
 
     A GLOB is compared with the absolute name of a file; * stands for slashes, too. Calls of MPI are always recorded.
+
+    Exit status: that of PROGRAM; 2 what was given cannot be used, 126 PROGRAM cannot be executed, 127 there is none.
     """  # noqa: D301  (click wants the backspace character itself)
     import mpiio_ext
     from mpiio_ext._load import get_tracer

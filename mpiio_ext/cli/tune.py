@@ -11,9 +11,18 @@ import click
 from mpiio_ext._load import get_library
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
 from mpiio_ext.cli.words import complete_command, complete_hint
-from mpiio_ext.common.commands import FAILED, HELP, INTERRUPTED, JsonCommand, json_option, json_result, output_option
+from mpiio_ext.common.commands import (
+    FAILED,
+    HELP,
+    INTERRUPTED,
+    JsonCommand,
+    json_option,
+    json_result,
+    output_option,
+    said,
+    tell,
+)
 from mpiio_ext.common.options import Duration
-from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.tune.job import Job, check_library, finish, metric_of, ranks_in
 from mpiio_ext.tune.job import tune as tune_job
 from mpiio_ext.tune.replayed import CALLS_TIME, file_of_kernel, replay_command
@@ -69,7 +78,7 @@ def _dry_run(job: Job) -> None:
 @click.option("--kernel", metavar="pioneer:FILE", help="Tune for this workload path: PROGRAM is the launcher alone, "
               "and the path is carried out by its ranks.")  # fmt: skip
 @click.option("--scratch", metavar="FOLDER", help="Where the folder FILE.replay is made for that.  [default: here]")
-@click.option("--log", metavar="FOLDER", help="Output of every run.  [default: FILE.log]")
+@click.option("--log", metavar="FOLDER", help="Output of every run, and the page tuning.html.  [default: FILE.log]")
 @json_option("Print every run as JSON; all else goes to standard error.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option("--seed", type=int, default=1, show_default=True)
@@ -97,7 +106,7 @@ def tune(
         if kind == "auto" and pattern is None:
             pattern, lower_is_better = CALLS_TIME, True
     metric = metric_of(kind, pattern, lower_is_better)
-    try:
+    with said():
         from mpiio_ext.tune import hintsfile
         from mpiio_ext.tune.errors import need
         from mpiio_ext.tune.outcome import Plan
@@ -124,11 +133,8 @@ def tune(
         with json_result(as_json) as put:
             result = tune_job(job, asked, log_path, before)
             printed = (lambda found: put(json.dumps(found, indent=1))) if as_json else None
-            failures = finish(result, job, budget, hints_path, printed)
-    except MpiioExtError as error:
-        click.echo(f"mpiio-ext tune: {error}", err=True)
-        raise SystemExit(error.exit_status) from error
+            failures = finish(result, job, budget, hints_path, printed, log_path / "tuning.html")
     for failure in failures:
-        click.echo(f"mpiio-ext tune: {failure}", err=True)
+        tell(failure)
     if result.broken_status or result.interrupted or failures:
         raise SystemExit(result.broken_status or (INTERRUPTED if result.interrupted else FAILED))

@@ -32,6 +32,9 @@ FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 #: `context_settings` of every command.
 HELP = {"help_option_names": ["-h", "--help"]}
 
+#: Help texts of commands that need an extra to be imported, each behind a line "=== COMMAND".
+HELPS = Path(__file__).with_name("help.txt")
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -157,17 +160,48 @@ class JsonCommand(click.Command):
             raise click.UsageError(f"--json takes no file: write `{now}`", ctx)
 
 
+def tell(line: object) -> None:
+    """Print an error or a warning, in the one form that they have, on standard error."""
+    click.echo(f"mpiio-ext: {line}", err=True)
+
+
 @contextlib.contextmanager
-def _said() -> Iterator[None]:
+def said(*others: type[Exception], status: int = UNUSABLE) -> Iterator[None]:
+    """Let an error of the block be a line for each mistake, and the end of the process.
+
+    Parameters
+    ----------
+    others : errors beside those of the package
+    status : exit status of them
+    """
+    told: tuple[type[Exception], ...] = (MpiioExtError, *others)
     try:
         yield
-    except MpiioExtError as error:
-        for line in str(error).splitlines() or [type(error).__name__]:
-            click.echo(f"mpiio-ext: {line}", err=True)
-        raise SystemExit(error.exit_status) from error
     except KeyboardInterrupt as error:
-        click.echo("mpiio-ext: interrupted", err=True)
+        tell("interrupted")
         raise SystemExit(INTERRUPTED) from error
+    except told as error:
+        text = str(error)
+        if isinstance(error, OSError) and error.filename is not None and error.strerror:
+            text = f"{error.filename}: {error.strerror}"
+        for line in text.splitlines() or [type(error).__name__]:
+            tell(line)
+        raise SystemExit(getattr(error, "exit_status", status)) from error
+
+
+def kept_help(words: Sequence[str]) -> str | None:
+    """Return the help that a command line asks for, of a command that cannot be imported without its extra.
+
+    `mpiio_ext.cli.manual` keeps them in `HELPS`; None: no help is asked for, or there is no such command.
+    """
+    words = list(itertools.takewhile(lambda word: word != "--", words))
+    if not {"-h", "--help"} & set(words):
+        return None
+    names = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
+    texts = HELPS.read_text(encoding="utf-8").rstrip().split("\n=== ")
+    kept = {name: text for name, _, text in (text.partition("\n") for text in texts)}
+    asked = (" ".join(names[:end]) for end in range(len(names), 0, -1))
+    return next((kept[name] for name in asked if name in kept), None)
 
 
 class LazyGroup(click.Group):
@@ -214,11 +248,18 @@ class LazyGroup(click.Group):
             path = ctx.command_path
             say_renamed(ctx, f"{path}: `{path} {args[0]}`", f"{path} {new}")
             args = [*new.split(), *args[1:]]
-        return super().resolve_command(ctx, args)
+        try:
+            return super().resolve_command(ctx, args)
+        except ImportError:
+            text = kept_help([*ctx.command_path.split()[1:], *args])
+            if text is None:
+                raise
+            click.echo(text)
+            ctx.exit()
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the package is a line for each mistake, and the exit status."""
-        with _said():
+        with said():
             try:
                 return super().invoke(ctx)
             except ModuleNotFoundError:

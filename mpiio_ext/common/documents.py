@@ -25,6 +25,9 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BeforeValidator, ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError, ValidationInfo
 from pydantic_core import core_schema
 
+from mpiio_ext.common.files import cannot_read
+from mpiio_ext.errors import ArgumentError
+
 Form = TypeVar("Form")
 
 #: `__pydantic_config__` of a dataclass whose names are all that there are.
@@ -130,9 +133,20 @@ def from_json(text: str) -> object:
     return found
 
 
-def read_json(path: Path) -> object:
-    """Return the JSON value in a file, as `from_json`; OSError where the file cannot be read."""
-    return from_json(path.read_text(encoding="utf-8-sig"))
+def read_json(path: Path, wrong: Callable[[str], Exception] = ArgumentError) -> object:
+    """Return the JSON value in a file, as `from_json`; otherwise raise what `wrong` makes of the sentence that says it.
+
+    Raises
+    ------
+    ArgumentError
+        Or another: the file cannot be read, or is not JSON.
+    """
+    try:
+        return from_json(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise wrong(cannot_read(path, error)) from error
+    except ValueError as error:
+        raise wrong(f"{path}: is not JSON: {error}") from error
 
 
 @functools.cache

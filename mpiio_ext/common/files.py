@@ -43,6 +43,16 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def cannot_read(path: object, error: OSError) -> str:
+    """Return the sentence about a file that is not there, or cannot be read."""
+    return f"{path}: cannot be read: {error.strerror or error}"
+
+
+def missing() -> OSError:
+    """Return the error of a file that is not there."""
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
 @contextlib.contextmanager
 def replacing(
     path: Path, *, follow: bool = True, mode: int | None = None, ending: str = TEMPORARY, durable: bool = True

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mpiio_ext.common.commands import say_renamed
 from mpiio_ext.common.counts import counts
+from mpiio_ext.common.files import cannot_read
 from mpiio_ext.common.units import bandwidth, duration, size, size_text
 
 if TYPE_CHECKING:
-    _ParamType = click.ParamType[Any]
+    ParamType = click.ParamType[Any]
 else:
-    _ParamType = click.ParamType  # not generic before click 8.2
+    ParamType = click.ParamType  # not generic before click 8.2
 
 
-class Size(_ParamType):
+class Existing(click.Path):
+    """A file or folder that is there; the arguments are those of `click.Path`."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(exists=True, **named)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        try:
+            Path(value).stat()
+        except OSError as error:
+            self.fail(cannot_read(os.fspath(value), error), param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Size(ParamType):
     """Whole bytes: 65536, 64KiB, 1M, 1.5GB."""
 
     name = "size"
@@ -38,7 +56,7 @@ class Size(_ParamType):
         return count
 
 
-class Duration(_ParamType):
+class Duration(ParamType):
     """Seconds, more than 0 or, with `zero`, from 0 on, and from `least` on: 90, 90s, 5m, 1h30m.
 
     `plain`: unit of a number without one, where that was another one than seconds in earlier releases; it is told.
@@ -67,7 +85,7 @@ class Duration(_ParamType):
         return seconds
 
 
-class Bandwidth(_ParamType):
+class Bandwidth(ParamType):
     """Bytes a second: 1GB/s, 1GB; "inf" for no bound."""
 
     name = "bandwidth"
@@ -80,7 +98,7 @@ class Bandwidth(_ParamType):
             self.fail(str(error), param, ctx)
 
 
-class Counts(_ParamType):
+class Counts(ParamType):
     """Whole numbers: 12, or 0,8,16, or 0..128:16, or 64,128,...,16384, by the rules of `common.counts`."""
 
     name = "N|A..B[:STEP]"

@@ -183,7 +183,7 @@ def read_json(text: str, add: Add, bad: list[str], *, by_id: bool = False) -> No
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SlurmError(f"no list of jobs: no JSON: {error}") from error
+        raise SlurmError(f"no list of jobs: is not JSON: {error}") from error
     items = document.get("jobs") if isinstance(document, dict) else None
     if isinstance(items, list):
         entries = [(str(item.get("job_id", "")) if isinstance(item, dict) else "?", item) for item in items]

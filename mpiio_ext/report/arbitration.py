@@ -79,12 +79,10 @@ def sections(paths: Iterable[Path]) -> list[Section]:
 
 def _section(path: Path, number: int, *, several: bool) -> Section:
     try:
-        document = documents.parse(_Document, documents.read_json(path))
+        document = documents.parse(_Document, documents.read_json(path, ReportError))
     except DocumentError as error:
         raise ReportError(f"{path}: is no arbitration run of format {_FORMAT}: {error.problems[0]}; remove it, or run "
                           "mpiio-ext bench arbitration again") from error
-    except (OSError, ValueError) as error:
-        raise ReportError(f"{path}: cannot be read: {error}") from error
     rows = [row for policy, run in document.policies.items() for row in _rows(policy, run)]
     setting = document.configuration
     sentences = [
@@ -93,8 +91,11 @@ def _section(path: Path, number: int, *, several: bool) -> Section:
         "every byte was compared. I/O nodes are delegates of this machine, so that what is divided is their number."]
     figure = path.with_suffix(".svg")
     caption = "Bandwidth and I/O nodes of each job over time, for each policy."
-    figures = ([Figure(drawing=figure.read_text(encoding="utf-8"), image=True, caption=caption)]
-               if figure.is_file() else [])
+    together = ", ".join(f"{words.bandwidth(run.bandwidth_mb_per_s)} MB/s under {policy.upper()}"
+                         for policy, run in document.policies.items())  # fmt: skip
+    figures = ([Figure(title=f"All jobs together: {together}, one run each", image=True, caption=caption,
+                       drawing=figure.read_text(encoding="utf-8"), name=FILE, data=path.read_text(encoding="utf-8"))]
+               if figure.is_file() else [])  # fmt: skip
     columns = ("policy", "job", "pattern", "I/O nodes", "written", "MB/s", "all jobs, MB/s")
     return Section(
         anchor=f"arbitration{number}", title="Arbitration" + (f" ({path.parent.name})" if several else ""),

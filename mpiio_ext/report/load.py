@@ -25,6 +25,7 @@ from typing_extensions import NotRequired, Required, TypedDict
 
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import DocumentError, shown
+from mpiio_ext.common.files import cannot_read
 from mpiio_ext.common.results import SCHEMA_VERSION, Measured, Row, Spread, measure
 from mpiio_ext.report.errors import ReportError
 
@@ -110,7 +111,7 @@ def _document(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ReportError(f"{path}: not a text file in UTF-8, so not results of the bench") from error
     except OSError as error:
-        raise ReportError(f"{path}: cannot be read: {error.strerror}") from error
+        raise ReportError(cannot_read(path, error)) from error
     if not text.strip():
         raise ReportError(f"{path}: the file is empty; was the bench ended before it wrote its results?")
     try:
@@ -119,9 +120,9 @@ def _document(path: Path) -> dict[str, Any]:
         behind = len(text.rstrip()) - error.pos
         if text.lstrip().startswith("{") and (behind < _TOKEN or error.msg.startswith("Unterminated")):
             raise ReportError(f"{path}: the JSON ends in the midst of line {error.lineno}: it is cut off") from error
-        raise ReportError(f"{path}: not JSON: {error.msg} in line {error.lineno}, column {error.colno}") from error
+        raise ReportError(f"{path}: is not JSON: {error}") from error
     except ValueError as error:
-        raise ReportError(f"{path}: not readable as JSON: {error}") from error
+        raise ReportError(f"{path}: is not JSON: {error}") from error
     if not isinstance(document, dict):
         raise ReportError(f"{path}: JSON, but not results of the bench: a {type(document).__name__} at the top")
     return document

@@ -115,11 +115,14 @@ def of_peers(item: PeerSet, *, several: bool) -> Opening:
         some = [(pattern, ratio) for one, pattern, ratio in found if one == operation]
         dots = [(scale.at(ratio), "no", f"{pattern} {operation}: {words.ratio(ratio)}×") for pattern, ratio in some]
         lines.append((operation, "no", f"{words.ratio(statistics.median(ratio for _, ratio in some))}×", dots))
-    span = f"{words.ratio(min(ratios))} to {words.ratio(max(ratios))}"
-    sentence = (f"This library has {span} times the bandwidth of the best native MPI-IO here, in {len(found)} rows; "
-                f"{words.ratio(statistics.median(ratios))} in the median.")  # fmt: skip
+    number = f"{len(found)} row{'s' * (len(found) > 1)}"
+    span = words.ratio(ratios[0])
+    if len(found) > 1:
+        span = f"{words.ratio(min(ratios))} to {words.ratio(max(ratios))}"
+    sentence = f"This library has {span} times the bandwidth of the best native MPI-IO here, in {number}"
+    sentence += f"; {words.ratio(statistics.median(ratios))} in the median." if len(found) > 1 else "."
     return Opening(
         name=name, sentence=sentence, lines=lines, ticks=ticks(scale), one=scale.at(1), label=label,
-        judged=False, title=f"{sum(ratio > 1 for ratio in ratios)} of {len(found)} rows above 1, by their medians",
+        judged=False, title=f"{sum(ratio > 1 for ratio in ratios)} of {number} above 1, by their medians",
         data=_table(("operation", "pattern", "bandwidth over the best native peer [×]"),
                     ((operation, pattern, f"{ratio:.10g}") for operation, pattern, ratio in found)))  # fmt: skip

@@ -225,9 +225,18 @@ def _write_hints(result: Result, job: Job, subject: Subject, output: Path) -> No
         click.echo("  it includes the hints of MPIOX_HINTS and -H, which are stronger than a file: leave them away")
 
 
+def _write_page(result: Result, subject: Subject, file: Path) -> None:
+    """Write the page about every run, and say where."""
+    from mpiio_ext.common.files import write_whole
+    from mpiio_ext.tune.page import tuning_page
+
+    write_whole(file, tuning_page(result, subject))
+    click.echo(f"page: {file}")
+
+
 def finish(result: Result, job: Job, budget_s: float, output: Path,
-           put: Callable[[dict[str, Any]], None] | None) -> list[str]:  # fmt: skip
-    """Print the result, then put its JSON, then write the hints file; return a line for each of them that failed."""
+           put: Callable[[dict[str, Any]], None] | None, page: Path | None = None) -> list[str]:  # fmt: skip
+    """Print the result, put its JSON, write the hints file and the page; return a line for each that failed."""
     from mpiio_ext.tune import report
 
     subject = report.Subject(command=job.command, metric=job.metric, glob=job.glob, present=job.present,
@@ -239,6 +248,8 @@ def finish(result: Result, job: Job, budget_s: float, output: Path,
         steps.append(lambda: put(report.as_json(result, subject, str(output) if won else None)))
     if won:
         steps.append(lambda: _write_hints(result, job, subject, output))
+    if page is not None and page.parent.is_dir():
+        steps.append(lambda: _write_page(result, subject, page))
     failures = []
     for step in steps:
         try:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import click
 
+from mpiio_ext.common.files import cannot_read, missing
+
 #: What the replay prints of the time of its calls; less is better.
 CALLS_TIME = r"calls in ([0-9.]+) s"
 #: What a replay on orders prints behind each of them, with the exit status that it would have had alone.
@@ -30,7 +32,7 @@ def file_of_kernel(text: str) -> Path:
     if kind != "pioneer" or not name:
         raise click.BadParameter(f"{text!r} is not of the form pioneer:FILE", param_hint="--kernel")
     if not Path(name).is_file():
-        raise click.BadParameter(f"there is no file {name}", param_hint="--kernel")
+        raise click.BadParameter(cannot_read(name, missing()), param_hint="--kernel")
     return Path(name).absolute()
 
 

@@ -44,7 +44,8 @@ class Subject:
     why_metric: str = ""
 
 
-def _gain(found: Evidence) -> str:
+def gain_words(found: Evidence) -> str:
+    """Return the gain with its interval and how it was measured."""
     return (
         f"{found.gain:.3g} times as fast ({found.confidence:.0%} confidence: {found.low:.3g} to {found.high:.3g}; "
         f"{found.pairs} pairs of runs in random order)"
@@ -95,7 +96,7 @@ def header(result: Result, subject: Subject) -> list[str]:
         f"Hints of mpiio-ext tune (mpiio_ext {__version__}, {datetime.date.today():%Y-%m-%d}, {platform.node()}) for",
         f"    {shlex.join(subject.command)}",
         "",
-        f"Gain: {_gain(result.evidence)}.",
+        f"Gain: {gain_words(result.evidence)}.",
         f"{_medians(result.evidence, subject.metric)}.",
         *_judged(subject),
         f"{len(result.records)} runs of {len({record.setting for record in result.records})} settings in "
@@ -163,7 +164,7 @@ def lines(result: Result, subject: Subject) -> list[str]:
     text += _judged(subject)
     if result.verdict == "wins":
         assert result.evidence is not None and result.candidate is not None
-        text += [f"wins: {result.candidate}", f"  {_gain(result.evidence)}"]
+        text += [f"wins: {result.candidate}", f"  {gain_words(result.evidence)}"]
         text += [f"  {_medians(result.evidence, subject.metric)}"]
         text += [f"  {line}" for line in lost_hints(subject, result.candidate)]
         return text + _delegates(result) + _advice(result, subject)
@@ -172,7 +173,7 @@ def lines(result: Result, subject: Subject) -> list[str]:
     if result.candidate is not None:
         text.append(f"  best candidate, not kept: {result.candidate}")
     if result.evidence is not None:
-        text.append(f"  it was {_gain(result.evidence)}")
+        text.append(f"  it was {gain_words(result.evidence)}")
     return text + _delegates(result) + _advice(result, subject)
 
 
@@ -180,23 +181,27 @@ def _hints(setting: Setting | None) -> dict[str, str] | None:
     return None if setting is None else setting.as_dict()
 
 
-def _summary(result: Result) -> list[dict[str, Any]]:
-    """Return what is known of each setting that ran, best first."""
+def settings_of(result: Result) -> list[tuple[Setting, list[float]]]:
+    """Return each setting that ran with the costs of its runs, that with the least median first."""
     costs: dict[Setting, list[float]] = {}
     for record in result.records:
         costs.setdefault(record.setting, [])
         if record.cost is not None:
             costs[record.setting].append(record.cost)
-    rows = [
+    return sorted(costs.items(), key=lambda item: statistics.median(item[1]) if item[1] else float("inf"))
+
+
+def _summary(result: Result) -> list[dict[str, Any]]:
+    """Return what is known of each setting that ran, best first."""
+    return [
         {
             "hints": setting.as_dict(),
             "baseline": setting == BASELINE,
             "runs": len(found),
             "median_cost": statistics.median(found) if found else None,
         }
-        for setting, found in costs.items()
+        for setting, found in settings_of(result)
     ]
-    return sorted(rows, key=lambda row: float("inf") if row["median_cost"] is None else row["median_cost"])
 
 
 def as_json(result: Result, subject: Subject, hints_file: str | None) -> dict[str, Any]:

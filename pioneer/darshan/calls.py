@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mpiio_ext.pioneer.darshan.meanings import NEED_RECORD, Kind, meaning
+from mpiio_ext.pioneer.darshan.meanings import MAKE, NEED_RECORD, Kind, meaning
 from mpiio_ext.pioneer.darshan.names import clean, is_left_out, record_id
 from mpiio_ext.pioneer.darshan.records import Calls, Integers, Layout, Records
 
@@ -146,8 +146,8 @@ class Module:
             marks = [-2 if is_left_out(name) else -1 for name in map(clean, new)]
             self._places = np.concatenate([self._places, np.array(marks, np.int64)])
         codes = _numbers(column.indices, 0)
-        looks = self.records.layout.at("STATS")
-        makes = ~np.isin(calls.kind, NEED_RECORD) | ((calls.counter == looks) & (looks >= 0))
+        make = [at for at in map(self.records.layout.at, MAKE) if at >= 0]
+        makes = ~np.isin(calls.kind, NEED_RECORD) | np.isin(calls.counter, make)
         for code in np.unique(codes[makes & (self._places[codes] == -1)]).tolist():
             self._places[code] = self._made(clean(self._names[code]))
         unknown = np.unique(codes[self._places[codes] == -1])

@@ -193,7 +193,7 @@ def _looked_at_only(run: _Run) -> set[str]:
     looked: set[str] = set()
     for one in run.ranks.values():
         records = one.modules["POSIX"].records
-        used = [records.layout.at(name) for name in ("OPENS", "READS", "WRITES", "RENAME_TARGETS")]
+        used = [records.layout.at(name) for name in ("OPENS", "READS", "WRITES", "RENAME_TARGETS", "FSYNCS", "FDSYNCS")]
         for name, place in records.names.items():
             (opened if records.counters[place, used].any() else looked).add(name)
     return {name for name in looked - opened if not Path(name).is_file()}

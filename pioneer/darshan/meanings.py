@@ -30,8 +30,10 @@ class Kind(enum.IntEnum):
     COPY = 9
 
 
-#: Calls on descriptors and names that make no record of a file that has none; but a successful look (STATS) does.
+#: Calls on descriptors and names that make no record of a file that has none; but those of the counters `MAKE` do: a
+#: successful look, and syncs, whose time would be lost where the C library has opened the file.
 NEED_RECORD = (Kind.META, Kind.SYNC, Kind.CLOSE, Kind.COUNT, Kind.REOPEN)
+MAKE = ("STATS", "FSYNCS", "FDSYNCS")
 #: Module -> kind of call -> counter -> functions.
 _TABLE: dict[str, dict[Kind, dict[str, str]]] = {
     "POSIX": {

@@ -1,54 +1,99 @@
-"""What ranks do when, from the steps of their recordings: seconds in reads, writes and metadata calls by band and bin.
+"""What ranks do when, from the steps of their recordings: seconds in calls by band and bin, bytes of files by bin.
 
-Problem. A log has the time in metadata calls, not when that was, and DXT only of runs of few accesses. Algorithm: the
-time of a step is spread evenly over it; the sum so far, which is a line of few corners, is read at the edges of bins.
-Guarantee. The sum over bins is that of the steps, as far as they lie within the run.
+Problem. A log has the time in metadata calls, not when that was, and DXT only of runs of few accesses; of MPI-IO calls
+it has no times. Algorithm: the time and the bytes of a step are spread evenly over it; the sum so far, which is a line
+of few corners, is read at the edges of bins. A rank waits in a bin for as long as it is in MPI-IO calls, less its time
+in calls on files there: others carry its requests out, or data are exchanged. Calls on files beside MPI-IO calls count
+as its own, so it waits at least so long.
+Guarantees. Sums over bins are those of the steps, as far as they lie within the run; waiting is never more than the
+time in MPI-IO calls. Memory does not depend on the number of ranks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from mpiio_ext.pioneer.darshan import recordings
+from mpiio_ext.pioneer.darshan.names import clean
 
-_READ, _WRITE, _META = 0, 1, 2
+_READ, _WRITE, _META, _MPIIO = range(4)
+_LANES = 2 * len(recordings.MODULES)
+_Line = npt.NDArray[np.float64]
 
 
-def _so_far(steps: recordings.Structured, edges: npt.NDArray[np.float64], since: int) -> npt.NDArray[np.float64]:
-    """Return the seconds in steps of one class up to each edge (s)."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the recordings of a run have by time.
+
+    Attributes
+    ----------
+    line : array (4, bands, bins)
+        Seconds in reads, writes and metadata calls, and waiting in MPI-IO calls.
+    moved : array (files, 2, bins)
+        Bytes read and written of the files that were asked for, as far as a step is of one file.
+    uncounted_s : seconds of a rank, on average, in calls on files that no counter has: failed ones, unlink, fallocate.
+    """
+
+    line: _Line
+    moved: _Line
+    uncounted_s: float
+
+
+def _so_far(steps: recordings.Structured, what: str, edges: _Line, since: int) -> _Line:
+    """Return the sum of a field of steps up to each edge (s)."""
     starts, ends = ((steps[name].astype(np.float64) + since) / 1e9 for name in ("start", "end"))
     order = np.argsort(starts, kind="stable")
-    sums = np.cumsum(steps["busy"][order] / 1e9)
+    sums = np.cumsum(steps[what][order].astype(np.float64))
     corners = np.maximum.accumulate(np.stack([starts[order], ends[order]], axis=1).ravel())  # steps may overlap
     values = np.stack([np.append(0, sums[:-1]), sums], axis=1).ravel()
-    found: npt.NDArray[np.float64] = np.interp(edges, corners, values, left=0.0)
+    found: _Line = np.interp(edges, corners, values, left=0.0)
     return found
 
 
-def in_calls(folder: Path, run_s: float, *, bands: int, bins: int) -> npt.NDArray[np.float64] | None:
-    """Return seconds in reads, writes and metadata calls, by band of ranks and bin of the run; None: no recordings.
+def _binned(steps: recordings.Structured, what: str, edges: _Line, since: int) -> _Line:
+    return np.diff(_so_far(steps, what, edges, since)) if len(steps) else np.zeros(len(edges) - 1)
+
+
+def _uncounted(recording: recordings.Recording) -> float:
+    """Return the seconds in calls on files that are in no record."""
+    every = sum(int(recording.lanes[_LANES + kind].sum()) for kind in (_READ, _WRITE, _META)
+                if _LANES + kind in recording.lanes)  # fmt: skip
+    of_files = recording.records[recording.records["module"] != recordings.MODULES.index("MPI-IO")]
+    return max(every - int(of_files["busy"].sum()), 0) / 1e9
+
+
+def in_calls(folder: Path, run_s: float, *, bands: int, bins: int, files: Sequence[str] = ()) -> Seen | None:
+    """Return what ranks do by band of ranks and bin of the run; None: no recordings.
 
     Parameters
     ----------
     folder : of the recordings of one run.
     run_s : seconds from the first rank's start.
     bands, bins : how many.
+    files : names of those whose bytes are asked for.
     """
     heads = recordings.heads([folder])
     heads = [head for head in heads if head.rank >= 0] or heads
     if not heads:
         return None
-    found = np.zeros((3, bands, bins))
+    line, moved, uncounted = np.zeros((4, bands, bins)), np.zeros((len(files), 2, bins)), 0.0
     origin, processes = min(head.started_ns for head in heads), max(1, *(head.ranks for head in heads))
-    edges = np.linspace(0, run_s, bins + 1)
+    edges, wanted = np.linspace(0, run_s, bins + 1), {name: place for place, name in enumerate(files)}
     for head in heads:
         recording = recordings.read(head.path)
-        band = min(max(head.rank, 0) * bands // processes, bands - 1)
-        for kind in (_READ, _WRITE, _META):
-            steps = recording.steps[recording.steps["class"] == kind]
-            if len(steps):
-                found[kind, band] += np.diff(_so_far(steps, edges, recording.since_ns - origin))
-    return found
+        since, steps = recording.since_ns - origin, recording.steps
+        mine = np.stack([_binned(steps[steps["class"] == kind], "busy", edges, since) / 1e9 for kind in range(4)])
+        mine[_MPIIO] = np.maximum(mine[_MPIIO] - mine[:_MPIIO].sum(axis=0), 0.0)
+        line[:, min(max(head.rank, 0) * bands // processes, bands - 1)] += mine
+        uncounted += _uncounted(recording)
+        for number, name in recording.names.items() if files else ():
+            if (place := wanted.get(clean(name))) is not None:
+                for way in (_READ, _WRITE):
+                    of_it = steps[(steps["class"] == way) & (steps["name"] == number)]
+                    moved[place, way] += _binned(of_it, "bytes", edges, since)
+    return Seen(line, moved, uncounted / processes)

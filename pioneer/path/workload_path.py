@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Sequence
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,11 +97,6 @@ class WorkloadPath:
         found: NDArray[np.object_] = known[np.asarray(column.indices.fill_null(len(known) - 1))]
         return found
 
-    def made_by(self, groups: Sequence[int]) -> pa.Table:
-        """Return the rows of operations that exactly these groups make."""
-        bits = sum(1 << group for group in groups)
-        return self.table.filter(pc.equal(self.table["groups"], bits))
-
     def save(self, path: Path) -> None:
         """Write it to a file; it replaces one that is there when it is complete.
 
@@ -136,7 +131,7 @@ class WorkloadPath:
         if not path.is_file():  # pyarrow's error is the bare name
             if path.is_dir():
                 raise FileSystemError(errno.EISDIR, "a folder, not a workload path", str(path))
-            raise FileSystemError(errno.ENOENT, "no such file", str(path))
+            raise FileSystemError(errno.ENOENT, f"cannot be read: {os.strerror(errno.ENOENT)}", str(path))
         try:
             table, info = _from_json(path) if path.suffix == ".json" else _from_parquet(path)
             if "session" not in table.column_names:  # paths of earlier releases
@@ -168,10 +163,7 @@ def _from_parquet(path: Path) -> tuple[pa.Table, PathInfo]:
 
 
 def _from_json(path: Path) -> tuple[pa.Table, PathInfo]:
-    try:
-        document = documents.read_json(path)
-    except ValueError as error:
-        raise DocumentError([(None, f"no JSON: {error}")]) from error
+    document = documents.read_json(path)
     _check_version(document.get("pioneer-path") if isinstance(document, dict) else None)
     info, rows = parse_path(document)
     columns = {}

@@ -156,8 +156,8 @@ def load(path: Path) -> Profile:
 
     Raises
     ------
-    OSError
-        The file cannot be read.
+    ArgumentError
+        The file cannot be read, or is not JSON.
     DocumentError
         It is no profile.
     """
@@ -165,5 +165,3 @@ def load(path: Path) -> Profile:
         return parse(documents.read_json(path))
     except DocumentError as error:
         raise error.of(path) from error
-    except ValueError as error:
-        raise DocumentError([(None, f"no JSON: {error}")], path) from error

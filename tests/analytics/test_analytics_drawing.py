@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -9,7 +10,9 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.report.drawing import draw, pieces
+from mpiio_ext.analytics.report.drawing import chart_of, draw, pieces
+from mpiio_ext.common import plots
+from mpiio_ext.common.plots import draw as draw_of
 
 CHARTS = {
     "ranking": {"panels": [{"title": "most read", "labels": ["a<b>", "c"], "values": [3e12, 1e9], "axis": "bytes read",
@@ -94,3 +97,25 @@ def test_a_drawing_is_the_same_every_time() -> None:
 def test_a_kind_that_nobody_draws_is_named() -> None:
     with pytest.raises(KeyError, match="nosuch"):
         draw(Chart(kind="nosuch", name="odd", title="", data={}))
+
+
+@pytest.mark.parametrize("days", [1, 10, 45, 61, 63, 200, 400, 730, 1200, 4000])
+@pytest.mark.parametrize("panels", [1, 2])
+def test_dates_below_an_axis_do_not_overlap(days: int, panels: int) -> None:
+    """Neither beside each other in two columns nor on a phone."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    times = [1.5e9 + part * days * 86400 / 29 for part in range(30)]
+    panel = {"title": "a", "times": times, "values": [1.0] * 30, "short": [1.0] * 30, "long": [1.0] * 30, "spans": [],
+             "outliers": [], "apart": None}  # fmt: skip
+    chart = chart_of(Chart(kind="averages", name="a", title="a", data={
+        "panels": [panel] * panels, "quantity": "B/s", "short_days": 14, "long_days": 49}))  # fmt: skip
+    for one in (chart, plots.phone(chart)):
+        with rc_context(draw_of.style(plots.LIGHT, one)):
+            figure = draw_of.figure(one)
+            FigureCanvasAgg(figure).draw()
+            for axes in figure.axes:
+                boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+                assert boxes, days
+                assert all(before.x1 < after.x0 for before, after in itertools.pairwise(boxes))

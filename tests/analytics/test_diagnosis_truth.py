@@ -233,7 +233,7 @@ def test_small_pieces_that_all_ranks_append(ends: int, cause: str | None) -> Non
         "write_time": 36.0, "mpiio_coll_writes": None, "mpiio_indep_writes": None,
     })])  # fmt: skip
     assert dict(causes(found))["small_requests"] == "high"
-    words = "appended to one file by several ranks" if cause else "Tiny pieces are written one by one, 200 B a call"
+    words = "appended to one file by several ranks" if cause else "Tiny pieces are written by read and write, 200 B"
     assert words in found.conclusion
 
 
@@ -324,6 +324,18 @@ def test_tiny_pieces_through_the_c_library(piece: int, calls: int, busy: float, 
         flushed = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row], activity=seen)
         assert f"{piece} B a call, and flushed again and again: each flush is a request." in flushed.conclusion
         assert "Do not flush" in flushed.text() and "Do not flush" not in found.text()
+
+
+@pytest.mark.parametrize(("piece", "mpi_calls", "cause"), [(100, None, True), (4096, None, False), (100, 10, False)])
+def test_tiny_pieces_that_are_requests(piece: int, mpi_calls: int | None, cause: bool) -> None:
+    """One behind the other, by POSIX: as of a program that flushes its own buffer after each piece."""
+    calls = 4_000_000
+    row = file(0, 10, processes=4, ranks=4, writes=calls, bytes_written=calls * piece, write_size_1m_4m=0,
+               write_size_100_1k=calls, write_time=36.0, slowest_rank_time=9.0, consec_writes=calls, seq_writes=calls,
+               mpiio_coll_writes=mpi_calls)  # fmt: skip
+    found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])
+    assert ("Tiny pieces are written by read and write, 100 B a call" in found.text()) == cause
+    assert ("do not flush it after each piece" in found.text()) == cause
 
 
 @pytest.mark.parametrize(("changed", "cause"), [

@@ -249,4 +249,4 @@ def test_the_command_takes_the_states_of_disks(tmp_path: pathlib.Path) -> None:
     other = told("--source", log, "--file-system", "fs1")
     assert other.exit_code == 0 and "a.darshan: not used: darshan has no states of disks" in other.stderr
     gone = told("--source", tmp_path / "gone.txt", "--file-system", "fs1")
-    assert gone.exit_code == 2 and "gone.txt: there is no such source" in gone.stderr and not gone.stdout
+    assert gone.exit_code == 2 and "gone.txt: cannot be read: No such file" in gone.stderr and not gone.stdout

@@ -313,7 +313,7 @@ def test_prometheus(tmp_path: pathlib.Path) -> None:
     assert bad.tables["series"].num_rows == 2
     with pytest.raises(SourceError, match="Prometheus says bad_data: unknown function"):
         read(tmp_path, '{"status": "error", "errorType": "bad_data", "error": "unknown function"}')
-    with pytest.raises(SourceError, match=r"input:6: no JSON from column"):
+    with pytest.raises(SourceError, match=r"input:6: is not JSON from column"):
         read(tmp_path, "\n".join(texts.PROMETHEUS.split("\n")[:6]), "prometheus")
 
 

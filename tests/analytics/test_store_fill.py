@@ -243,7 +243,7 @@ def test_other_options_need_another_store(tmp_path: pathlib.Path) -> None:
 def test_a_damaged_manifest_is_told(tmp_path: pathlib.Path) -> None:
     run(tmp_path)
     (tmp_path / "store" / "manifest.json").write_text("{")
-    with pytest.raises(AnalyticsError, match="manifest cannot be read"):
+    with pytest.raises(AnalyticsError, match=r"manifest\.json: is not JSON: .*; it is the store's manifest"):
         Catalog(tmp_path / "store")
     with pytest.raises(AnalyticsError, match="there is no store"):
         Catalog(tmp_path)

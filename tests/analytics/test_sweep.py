@@ -118,10 +118,9 @@ def test_what_is_not_counted() -> None:
     found = sweep(start, end, segments=True)
     assert found.state.tolist() == [2, 3, 3, 4, 5, 5, 1]
     assert found.exclusive.tolist() == [0, 0, 0, 0, 0, 0, 1]
-    assert found.not_counted() == {"empty": 1, "unknown": 2, "reversed": 1, "endless": 2}
     assert np.isnan(found.since[:6]).all()
     assert sweep([], []).exclusive.tolist() == []
-    assert sweep([], [], []).not_counted() == {}
+    assert sweep([], [], []).state.tolist() == []
 
 
 def test_times_of_today_keep_their_digits() -> None:

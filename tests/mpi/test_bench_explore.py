@@ -179,7 +179,7 @@ def test_no_delegates_at_all(explore):
 def test_wrong_arguments(explore, arguments, words):
     launch, found = explore(2, *arguments, check=False)
     assert launch.returncode != 0 and found is None
-    lines = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext bench:" in line]
+    lines = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext: " in line]
     assert len(lines) == 1 and all(word in lines[0] for word in words), launch.describe()
     assert "Traceback" not in launch.stderr
     assert not list(explore.files.iterdir())

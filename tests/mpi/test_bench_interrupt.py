@@ -99,5 +99,5 @@ def test_a_job_is_ended(extension: str, tmp_path: pathlib.Path, moment: str, del
     if output.exists():
         document = json.loads((output / "results.json").read_text())
         assert document["failure"] and document["runs"] and document["summary"]
-        assert "mpiio-ext bench: ended early; " in text and (output / "report.html").exists(), text[-3000:]
+        assert "mpiio-ext: ended early; " in text and (output / "report.html").exists(), text[-3000:]
     assert moment == "started" or "Traceback" not in text, text[-3000:]  # Python itself may just begin

@@ -45,7 +45,7 @@ def bench(extension, mpi_python, tmp_path):
 
 
 def said_by_bench(launch):
-    return [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext bench:" in line]
+    return [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext: " in line]
 
 
 def assert_one_clear_line(launch, status, *words):
@@ -179,7 +179,7 @@ def test_default_output_folder(extension, mpi_python, tmp_path):
     (["--size", "4000TiB", "-w", "contiguous"], ["B needed", "B free"]),
     (["--size", "10B"], ["--size", "too few"]),
     (["-H", "cb_nodes=x"], ["--hint", "bad value"]),
-    (["-w", "random", "-i", "hdf5", "--size", "1MiB"], ["mpiio-ext bench: "]),
+    (["-w", "random", "-i", "hdf5", "--size", "1MiB"], ["mpiio-ext: "]),
 ])
 def test_wrong_argument_or_path(bench, arguments, words):
     launch, _ = bench(2, *arguments, check=False, timeout_s=60)

@@ -74,8 +74,8 @@ def results_of(folder: Path) -> dict:
 def assert_one_clear_line(launch, status, *words):
     assert not launch.timed_out, launch.describe()
     assert launch.returncode != 0, launch.describe()
-    lines = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext bench:" in line]
-    lines = [line for line in lines if "mpiio-ext bench: ended early; " not in line]  # where the results lie
+    lines = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext: " in line]
+    lines = [line for line in lines if "mpiio-ext: ended early; " not in line]  # where the results lie
     assert len(lines) == 1, launch.describe()
     for word in words:
         assert word in lines[0], launch.describe()

@@ -177,7 +177,7 @@ def test_bench_needs_ranks_that_measure(tmp_path: pathlib.Path, count: str, word
     launch = python_run(["-m", "mpiio_ext.bench", *arguments], 2, timeout_s=120, cwd=tmp_path, check=False)
     assert launch.returncode != 0
     assert not launch.timed_out
-    said = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext bench:" in line]
+    said = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext: " in line]
     assert len(said) == 1
     assert words in said[0]
 
@@ -190,7 +190,7 @@ def test_bench_says_why_there_are_no_delegates(tmp_path: pathlib.Path) -> None:
                         env={"MPIOX_HINTS": "*:mpiox_delegates=0"})
     assert launch.returncode != 0
     assert not launch.timed_out
-    said = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext bench:" in line]
+    said = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext: " in line]
     assert len(said) == 1
     assert "--method delegates" in said[0]
     assert list(tmp_path.iterdir()) == []

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.mpi
 DOCS = ROOT / "docs"
 TUTORIAL = DOCS / "tutorial" / "first-hour.md"
 #: Pages that every run of the tests goes through, and those that --run-slow adds.
-HOW_TO = ("hdf5", "delegates", "lustre", "slurm", "cray", "darshan", "read-a-run", "timeline")
+HOW_TO = ("hdf5", "delegates", "lustre", "slurm", "cray", "darshan", "read-a-run", "timeline", "watch")
 QUICK = (TUTORIAL, *(DOCS / "howto" / f"{name}.md" for name in HOW_TO))
 SLOW = (
     ROOT / "README.md",

@@ -2,59 +2,35 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import pathlib
-import sys
+import re
 
 import pytest
 
 from mpiio_ext.delegates.arbitration import policy_classes
-from support.launch import ROOT, base_environment, run_bounded
+from support.launch import base_environment, run_bounded
+from support.notebook import NOTEBOOK, SAME, cells_of, command, is_same, outputs_of
 
 pytestmark = pytest.mark.mpi
 
-NOTEBOOK = ROOT / "docs" / "tutorial" / "jobs.ipynb"
-
-#: Shows what a cell ends with, as a notebook does: as HTML where there is some, else as text.
-SHOW = """
-def show(value):
-    html = getattr(value, "_repr_html_", None)
-    print(html() if html else repr(value))
-"""
-
 #: What the jobs have led to.
-CHECK = """
-import json
-print(json.dumps({
+CHECK = """{
     "written": Path("columns.dat").stat().st_size, "file_system": bool(layout.value("file_system")),
     "changes": domains.owner_changes().tolist(), "bandwidth": [row.bandwidth.median for row in measured.results.rows],
     "tuned": tuned, "advised": advised, "operations": sorted(set(path.table["operation"].to_pylist())),
     "rows": [path.table.num_rows, made.table.num_rows], "classes": len(profile.classes), "jobs": len(jobs),
     "weather": repr(weather), "policies": sorted({row["policy"] for row in shared.table().to_pylist()}),
     "seen": seen.sentence, "seen_files": [row["file"] for row in seen.library.rows()],
-}, default=str))
-"""
-
-
-def script(document: dict[str, object]) -> str:
-    """Return the code of all cells; the last expression of each is shown."""
-    parts = [SHOW]
-    for cell in document["cells"]:  # type: ignore[attr-defined]
-        if cell["cell_type"] == "code":
-            tree = ast.parse("".join(cell["source"]))
-            if isinstance(last := tree.body[-1], ast.Expr):
-                last.value = ast.Call(ast.Name("show", ast.Load()), [last.value], [])
-            parts.append(ast.unparse(tree))
-    return "\n".join([*parts, CHECK])
+}"""
 
 
 def test_all_jobs_from_python(extension: str, tmp_path: pathlib.Path) -> None:
     document = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
-    assert document["nbformat"] == 4 and all(not cell.get("outputs") for cell in document["cells"])
-    launch = run_bounded([sys.executable, "-c", script(document)], env=base_environment(), timeout_s=400, cwd=tmp_path)
-    found = json.loads(launch.stdout.splitlines()[-1])
-    assert "bytes_written" in launch.stdout, launch.describe()  # of job 1
+    launch = run_bounded(command(document, CHECK), env=base_environment() | {"COLUMNS": "100"}, timeout_s=400,
+                         cwd=tmp_path)  # fmt: skip
+    shown, found = json.loads(launch.stdout.splitlines()[-1])
+    assert "bytes_written" in shown[2][0], launch.describe()  # of job 1
     assert found["written"] == 2 * 2000 * 128 and found["file_system"]
     assert found["changes"] == [1, 1, 1]
     assert len(found["bandwidth"]) == 4 and min(found["bandwidth"]) > 0
@@ -66,3 +42,23 @@ def test_all_jobs_from_python(extension: str, tmp_path: pathlib.Path) -> None:
     assert "job 1029: " in found["weather"] and "Performance: worst quarter" in found["weather"]
     assert "of its time in I/O" in found["seen"] and found["seen_files"] == ["columns.dat"]
     assert found["policies"] == sorted(name.upper() for name in policy_classes())
+    made_now = [outputs_of(cell, one, str(tmp_path), number)
+                for number, (cell, one) in enumerate(zip(cells_of(document), shown, strict=True), 1)]  # fmt: skip
+    for cell, now in zip(cells_of(document), made_now, strict=True):
+        assert [one["output_type"] for one in now] == [one["output_type"] for one in cell["outputs"]], cell["source"]
+        assert not is_same(cell) or now == cell["outputs"], "python tests/support/notebook.py puts them in"
+
+
+def test_outputs_are_stored_small_and_without_a_machine() -> None:
+    """A cell that prints, or ends with a value, has an output; none names a folder, a time or a speed of one run."""
+    document = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    assert document["nbformat"] == 4 and NOTEBOOK.stat().st_size < 60_000
+    cells = cells_of(document)
+    assert sum(map(is_same, cells)) == len(SAME)
+    for number, cell in enumerate(cells, 1):
+        assert cell["execution_count"] == number
+        last = "".join(cell["source"]).rstrip().rpartition("\n")[2]
+        assert bool(cell["outputs"]) == bool(re.match(r"print\(|[a-z_.]+(\[.*\])?$", last)), last
+        text = json.dumps(cell["outputs"], ensure_ascii=False)
+        assert not re.search(r"/(?:tmp|home|root|dev/shm|usr|work)/|0x[0-9a-f]{6}|Traceback|[Ee]rror", text), text
+        assert is_same(cell) or not re.search(r"\d\.\d|\d (?:s|ms|µs|MB/s|GB/s)\b", text), text

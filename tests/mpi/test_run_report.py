@@ -28,7 +28,7 @@ KNOWN = {
     "unaligned": (SLOW, "writes to `data` that do not begin at blocks of the file system"),
     "shared_opens": ({}, "opens of `data`, 20,000 times by each rank"),
     "metadata_storm": ({}, "metadata calls (open, stat, seek, sync) of 900 files, with 3,000 opens by each rank"),
-    "random_reads": ({}, "4 KiB independent reads from `input` at random places"),
+    "random_reads": ({}, "4,096 B independent reads from `input` at random places"),
     "imbalance": (SLOW, "writes to `data` of the slowest rank, which has 2.4 times the bytes of an average rank"),
     "slow_target": ({"SLOW_STORAGE_MBPS": "4", "below": "slow"}, "a slow server"),
     "read_modify_write": (SLOW, "small writes to `data` carried out by read-modify-write"),
@@ -153,6 +153,35 @@ def test_copies_are_input_and_output(extension: str, tmp_path: pathlib.Path) -> 
     rows = {pathlib.Path(row["file"]).name: row for row in page(tmp_path, done).rows()}
     assert (rows["a"]["read_bytes"], rows["b"]["written_bytes"]) == (int(done.stdout), int(done.stdout))
     assert rows["a"]["time_s"] > 0 < rows["b"]["time_s"]
+
+
+def test_a_copy_of_a_file_of_the_system_is_a_write(extension: str, tmp_path: pathlib.Path) -> None:
+    """Of `/etc` nothing is recorded, but the copy is the program's."""
+    copy = ("import os; a, b = open('/etc/passwd', 'rb'), open('b', 'wb');"
+            " print(os.sendfile(b.fileno(), a.fileno(), 0, 99))")  # fmt: skip
+    command = [*RUN, "--report", str(tmp_path / "io.html"), "--", sys.executable, "-c", copy]
+    done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path)
+    rows = {pathlib.Path(row["file"]).name: row for row in page(tmp_path, done).rows()}
+    assert (rows["b"]["written_bytes"], rows["b"]["writes"]) == (int(done.stdout), 1)
+
+
+@pytest.mark.parametrize("words", [["py"], ["sync"]])
+def test_small_pieces_one_by_one(words: list[str], extension: str, tmp_path: pathlib.Path) -> None:
+    """Contiguous pieces that a program flushes each by itself, or syncs each by itself, have a cause."""
+    write = ("import os, sys; f = open('log', 'wb')\nfor i in range(int(sys.argv[2])):\n    f.write(bytes(100));"
+             " f.flush(); sys.argv[1] == 'sync' and os.fsync(f.fileno())")  # fmt: skip
+    count = {"py": "100000", "sync": "300"}[words[0]]
+    command = [*RUN, "--report", str(tmp_path / "io.html"), "--", sys.executable, "-c", write, *words, count]
+    found = page(tmp_path, run_bounded(command, env=base_environment(), timeout_s=120, cwd=tmp_path))
+    causes = {"py": "Tiny pieces are written by read and write, 100 B a call", "sync": "Writes are followed by syncs"}
+    assert any(row["finding"].startswith(causes[words[0]]) for row in found.findings.rows()), found
+
+
+def test_a_rank_that_waits(extension: str, tools: dict[str, str], tmp_path: pathlib.Path) -> None:
+    data = prepared(tmp_path)
+    slow = {"SLOW_STORAGE_PATH": data, "LD_PRELOAD": tools["slow_storage"], **SLOW, "OMPI_MCA_io": "romio321"}
+    found = page(tmp_path, run(tmp_path, [tools["program"], "few_aggregators", data, "1"], storage=slow))
+    assert any(row["waiting_quarters"] for row in found.figures["time-line-ranks"].rows())
 
 
 def test_several_launches_in_one_run(extension: str, tools: dict[str, str], tmp_path: pathlib.Path) -> None:

@@ -50,7 +50,7 @@ def one_line(launch: Launch) -> str:
     """Return the only line on standard error; nothing else may be printed."""
     assert not launch.timed_out, launch.describe()
     assert launch.returncode != 0 and launch.stdout == "", launch.describe()
-    assert launch.stderr.count("\n") == 1 and launch.stderr.startswith("mpiio-ext tune: "), launch.describe()
+    assert launch.stderr.count("\n") == 1 and launch.stderr.startswith("mpiio-ext: "), launch.describe()
     return launch.stderr
 
 
@@ -94,7 +94,9 @@ def test_a_bad_hints_file_is_beaten(tmp_path: pathlib.Path) -> None:
     assert "times as fast" in text and "pairs of runs" in text and "# mine" in text
     logs = [path.suffix for path in (tmp_path / "new.hints.log").iterdir()]
     kept = [run for run in found["runs"] if run["phase"] in ("baseline", "confirm")]
-    assert set(logs) == {".log", ".stats"}
+    assert set(logs) == {".log", ".stats", ".html"}
+    page = (tmp_path / "new.hints.log" / "tuning.html").read_text(encoding="utf-8")
+    assert "times as fast" in page and f"{len(found['runs'])} runs of" in page
     assert (logs.count(".log"), logs.count(".stats")) == (len(found["runs"]), len(kept))
 
 

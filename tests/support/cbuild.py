@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
 MODULES = (
     "common", "typemap", "layout", "domains", "lock_model", "auto_select", "storage", "cache", "rendezvous", "network",
-    "schedule", "server", "pioneer", "analytics", "arbiter", "stats",
+    "schedule", "server", "pioneer", "analytics", "arbiter", "stats", "live",
 )
 MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")  # the rest needs none
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1")

@@ -57,6 +57,7 @@ ONCE: dict[str, frozenset[str]] = {
         "run_darshan": "a_log_of_a_run a_rank_that_leaves",
         "run_report": "what_the_library_did a_rank_that_is_killed",
         "timeline": "run_makes_one",
+        "top": "a_running_job_is_seen",
         "trace": "mpi_calls fortran_program",
         "tune": "a_program_that_hardly_accesses_data_is_judged_by_that",
     }.items()

@@ -81,8 +81,8 @@ def test_statistics_are_readable() -> None:
 
 
 def test_errors_are_those_of_the_command_and_not_of_its_launcher() -> None:
-    said = "mpiio-ext bench: Invalid value for --size\n-----\nmpirun detected that a process\n  Exit code:    2\n"
-    assert str(CommandError(2, said)) == "mpiio-ext bench: Invalid value for --size"
+    said = "mpiio-ext: Invalid value for --size\n-----\nmpirun detected that a process\n  Exit code:    2\n"
+    assert str(CommandError(2, said)) == "mpiio-ext: Invalid value for --size"
     assert str(CommandError(2, "something else\n---\n")) == "something else"
     assert str(CommandError(2, "\n")) == "the command ended with status 2"
 

@@ -490,4 +490,4 @@ def test_curves_on_the_command_line(tmp_path: pathlib.Path) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text("{bad")
     wrong = run(*command, str(bad))
-    assert wrong.returncode == 2 and "bad.json: is no JSON" in wrong.stderr and "Traceback" not in wrong.stderr
+    assert wrong.returncode == 2 and "bad.json: is not JSON" in wrong.stderr and "Traceback" not in wrong.stderr

@@ -143,7 +143,7 @@ def test_results_of_the_bench(tmp_path: Path) -> None:
     with pytest.raises(CurveError, match=r'results.json: .*: /runs/2: "bandwidth_mb_per_s" is missing$'):
         read_bench([written])
     written.write_text("{", encoding="utf-8")
-    with pytest.raises(CurveError, match=r"results.json: is no JSON"):
+    with pytest.raises(CurveError, match=r"results.json: is not JSON"):
         read_bench([written])
 
 
@@ -205,9 +205,9 @@ def test_learnt_from_logs_and_statistics() -> None:
 def test_uncertainty() -> None:
     curve = Curve({0: Point.of([100, 110, 90]), 1: Point.of([200])})
     assert curve.relative_spread() == pytest.approx(0.1)
-    assert curve.lower_bound(0, 0.5) == pytest.approx(100)
-    assert curve.lower_bound(0, 0.95) == pytest.approx(100 - 2.919986 * 10 / 3**0.5, rel=1e-5)
-    assert curve.lower_bound(1, 0.95) < 200 - 2.9 * 20 * 0.99  # one repetition: the spread of the others
+    # One repetition: the spread of the others.
+    assert curve.columns().errors.tolist() == pytest.approx([10 / 3**0.5, 20])
+    assert curve.columns().freedom.tolist() == [2, 2]
     assert curve.bandwidth(1) == 200 and Curve.of({0: 1.0, 4: 5.0}).bandwidth(1) == 2.0
     with pytest.raises(ArgumentError, match="nothing about 2"):
         curve.bandwidth(2)

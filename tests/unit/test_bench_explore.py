@@ -153,7 +153,7 @@ def test_a_list_of_one_pattern_with_other_forwarders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("document", "words"), [
-    ("{", "is no JSON"), ("3", "an object or a list"), ([], "no pattern"), ({"phases": 3}, "/phases: 3 is not a list"),
+    ("{", "is not JSON"), ("3", "an object or a list"), ([], "no pattern"), ({"phases": 3}, "/phases: 3 is not a list"),
     ({**TEXTS, "request_sise": 1}, "/request_sise: there is no such name; there are .*request_size"),
     ({**TEXTS, "number_of_files": "many"}, '/number_of_files: "many" is not one of "shared", "individual"'),
     ({**TEXTS, "spatiality": "strided"}, "strided needs a shared file"),
@@ -162,7 +162,7 @@ def test_a_list_of_one_pattern_with_other_forwarders(tmp_path: Path) -> None:
     ({key: value for key, value in TEXTS.items() if key != "request_size"}, '/: "request_size" is missing'),
     ({**TEXTS, "operation": "append"}, "/operation: 'append' is not write, read or both"),
     ({**TEXTS, "forwarders": True}, "/forwarders"),
-    ([TEXTS, {**TEXTS, "dispatchers": 3}], "/1/dispatchers: is 3"), ("[" * 100_000, "is no JSON"),
+    ([TEXTS, {**TEXTS, "dispatchers": 3}], "/1/dispatchers: is 3"), ("[" * 100_000, "is not JSON"),
     ({"phases": [{"patterns": [{"operation": "open"}]}]}, "no pattern that writes or reads"),
     ({"phases": [3]}, "/phases/0: 3 is not an object"),
     ([TEXTS, {**TEXTS, "total_size": "x", "direct_io": -1}], "/1/total_size: .*\n.*/1/direct_io: -1 is less than 0"),

@@ -350,7 +350,7 @@ def test_launches_on_hosts_spread_the_ranks(monkeypatch):
 ])
 def test_compare_arguments(arguments, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compare, "find_installations", lambda: [INSTALLATION])
+    monkeypatch.setattr(compare, "some_installations", lambda: [INSTALLATION])
     result = CliRunner().invoke(compare.command, arguments)
     assert result.exit_code == 2
     assert words in result.output

@@ -8,6 +8,7 @@ from typing import TypeVar
 import pytest
 
 from mpiio_ext.bench.execution.schedule import Schedule
+from mpiio_ext.bench.terminal import within_budget
 from mpiio_ext.common.progress import progress
 
 Value = TypeVar("Value")
@@ -75,6 +76,24 @@ def test_progress_in_a_log_is_a_line_now_and_then(monkeypatch, capsys):
         clock[0] += 100.0
         advance("nothing is said")
     assert capsys.readouterr().err == ""
+
+
+def test_the_time_that_is_left_is_that_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of slow rows each is run once; of quick ones as many as fit, and never more than are planned."""
+    clock, seen = [0.0], []
+
+    def advance(text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None) -> None:
+        seen.append(of)
+
+    monkeypatch.setattr("mpiio_ext.bench.terminal.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    for row_s, known in ((4.0, 20), (1.0, 40), (0.1, 100)):
+        moved = within_budget(advance, once=20, every=100, budget_s=40.0)
+        for _ in range(10):
+            clock[0] += row_s
+            moved("a row")
+        assert seen[-1] == known
+    moved(by=0, of=60)
+    assert seen[-1] == 60 and within_budget(advance, once=1, every=2, budget_s=0.0) is advance
 
 
 def test_progress_on_a_terminal_counts_rows(capsys):

@@ -66,7 +66,7 @@ def test_report_is_of_a_run_where_it_is_given_one(tmp_path: pathlib.Path) -> Non
     (tmp_path / f".io.html.{'0a' * 8}.run").mkdir()  # of a run that has recorded nothing
     assert is_of_a_run([str(tmp_path / f".io.html.{'0a' * 8}.run")]) and not is_of_a_run([str(tmp_path / "results")])
     mistyped = CliRunner().invoke(main, ["report", str(tmp_path / "nothing")])
-    assert mistyped.exit_code == 2 and "does not exist" in mistyped.output and "bench" not in mistyped.output
+    assert mistyped.exit_code == 2 and "cannot be read" in mistyped.output and "bench" not in mistyped.output
 
 
 # ---- launchers -------------------------------------------------------------------------------------------------------

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mpiio_ext.common import page
 from mpiio_ext.common.plots import THEMES
 from support.colours import VISION, contrast, distance, lab
 
@@ -45,4 +48,29 @@ def test_colours_of_a_chart_are_told_apart(names: tuple[str, ...], theme: str) -
         assert contrast(colour, THEMES[theme].page) >= LEAST_CONTRAST, colour
     for vision in VISION:
         for one, other in itertools.combinations(colours, 2):
+            assert distance(lab(one, vision), lab(other, vision)) >= LEAST_DISTANCE, (vision, one, other)
+
+
+def _variables() -> dict[str, dict[str, str]]:
+    """Return the colours of the style sheet in light, in dark and on paper."""
+    style = Path(page.__file__).with_name("style.css").read_text(encoding="utf-8")
+    blocks = [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+)", block))
+              for block in re.findall(r":root {(.*?)}", style, re.DOTALL)]  # fmt: skip
+    assert len(blocks) == 3
+    whole = [{name: value if len(value) == 7 else "#" + "".join(2 * digit for digit in value[1:])
+              for name, value in block.items()} for block in blocks]  # fmt: skip
+    return dict(zip(("light", "dark", "paper"), whole, strict=True))
+
+
+@pytest.mark.parametrize("where", ["light", "dark", "paper"])
+def test_words_of_a_page_are_read_and_phases_told_apart(where: str) -> None:
+    """Words have a contrast of 4.5 on every ground they stand on; bars 3, and they differ for everyone."""
+    found = _variables()[where]
+    for ground in ("page", "card", "warn"):
+        for word in ("ink", "soft", "link", "up", "dn"):
+            assert contrast(found[word], found[ground]) >= 4.5, (word, ground)
+    phases = [found[name] for name in ("open", "view", "data", "close")]
+    assert min(contrast(colour, found["card"]) for colour in phases) >= 2.8
+    for vision in VISION:
+        for one, other in itertools.combinations(phases, 2):
             assert distance(lab(one, vision), lab(other, vision)) >= LEAST_DISTANCE, (vision, one, other)

@@ -21,6 +21,7 @@ PRODUCT = ("mpiio_ext", "analytics", "delegates", "partitioning", "pioneer")
 UNUSABLE = {
     "run": "--hint cb_nods=1 -- true",
     "doctor": "--timeout soon",
+    "top": "--interval never",
     "hints": "cb_nods",
     "layout": "none",
     "bench": "--dry-run --workload nosuch",
@@ -109,6 +110,29 @@ def test_json_is_a_flag_everywhere() -> None:
     assert len(flags) > 20 and all(isinstance(flag, click.Option) and flag.is_flag for flag in flags)
 
 
+def test_commands_without_json_print_no_results() -> None:
+    """Their result is a file, a text that is read by another program, or what a program prints that they start."""
+    flagged = {words for words, command in COMMANDS.items() if any("--json" in one.opts for one in command.params)}
+    files = {"report", "bench", "bench explore", "bench arbitration", "pioneer all", "pioneer timeline", "pioneer path",
+             "pioneer profile", "pioneer synthesize", "analyze", "analyze init", "analyze report",
+             "analyze connector convert", "analyze connector site"}  # fmt: skip
+    texts = {"bench slurm", "completion", "delegates arbiter slurm-script", "pioneer show"}
+    programs = {"run", "trace", "pioneer replay", "delegates arbiter", "delegates arbiter slurm-watch"}
+    assert set(COMMANDS) - flagged == files | texts | programs
+
+
+@pytest.mark.parametrize("command", ["run", "trace"])
+def test_the_status_of_a_program_that_cannot_be_executed(command: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "data").write_text("no program", encoding="utf-8")
+    for name, status in (("nosuch-program", 127), (str(tmp_path / "data"), 126)):
+        words = [command, *(["-o", str(tmp_path / "out")] if command == "trace" else []), "--", name]
+        done = subprocess.run([sys.executable, "-m", "mpiio_ext", *words], capture_output=True, text=True, timeout=120)
+        assert done.returncode == status and f"mpiio-ext: cannot execute {name}: " in done.stderr
+    help_text = CliRunner().invoke(main, [command, "--help"]).stdout
+    table = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
+    assert all(str(status) in " ".join(help_text.split()) and f"| {status} |" in table for status in (126, 127))
+
+
 def test_shared_options_are_declared_once() -> None:
     """``--output`` has its short form wherever it is, and no command declares it, or ``--json``, by itself."""
     found = [option for command in COMMANDS.values() for option in command.params if "--output" in option.opts]
@@ -132,6 +156,44 @@ def test_json_with_a_file_says_what_to_write_now(
 def test_output_without_json_is_no_wish() -> None:
     done = CliRunner().invoke(main, ["locks", "--servers", "2", "--aggregators", "2", "--region", "1M", "-o", "l.json"])
     assert done.exit_code == 2 and "--output is the file of --json: give --json, too" in done.stderr
+
+
+#: Commands that read a file `FILE`, of any form and of JSON.
+READS = (
+    "report FILE", "bench report FILE.json", "pioneer all FILE -o out", "pioneer path FILE -o p.parquet",
+    "pioneer show FILE", "pioneer timeline FILE -o t.pftrace", "pioneer profile FILE -o p.json", "pioneer check FILE",
+    "pioneer synthesize FILE -o p.parquet", "pioneer compare FILE FILE", "pioneer fidelity FILE", "analyze logs FILE",
+    "analyze manifest --setup FILE.json", "analyze climate FILE", "analyze umami --history FILE.csv --job 1",
+    "analyze connector show FILE", "analyze connector site FILE.json", "tune --dry-run --kernel pioneer:FILE -- mpirun",
+    "bench slurm --suite FILE.toml --nodes 1 --ranks-per-node 1 --time 1",
+    "delegates arbitrate solve --jobs FILE --io-nodes 4", "delegates arbitrate queue --forge FILE",
+    "delegates arbiter --dir . --io-nodes 4 --curves FILE.json",
+    "delegates arbitrate curves --bench FILE.json",
+)  # fmt: skip
+JSON = [words.replace("FILE", "FILE.json") if words in ("pioneer check FILE", "pioneer show FILE") else words
+        for words in READS if "FILE.json" in words or words in ("pioneer check FILE", "pioneer show FILE")]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", READS)
+def test_a_file_that_is_not_there_has_one_sentence(
+    words: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, words.replace("FILE", "none").split())
+    assert done.exit_code == 2, done.output
+    assert re.search(r"none(\.\w+)?: cannot be read: No such file or directory", done.stderr), done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", JSON)
+def test_a_file_that_is_not_json_has_one_sentence(
+    words: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.json").write_text('{"pioneer-path": 1,, "more": "' + 200 * "x" + '"}', encoding="utf-8")
+    done = CliRunner().invoke(main, words.replace("FILE", "bad").split())
+    assert done.exit_code == 2, done.output
+    assert "bad.json: is not JSON: Expecting property name" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("command", UNUSABLE)

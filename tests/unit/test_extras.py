@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -9,7 +10,8 @@ import sys
 import pytest
 
 from mpiio_ext.cli import EXTRAS
-from support.launch import ROOT
+from support.commands import COMMANDS
+from support.launch import ROOT, base_environment
 
 #: Lets a child import the standard library, the package, and what the core needs.
 ONLY_CORE = """
@@ -43,6 +45,39 @@ def test_what_the_core_does(words: list[str], shown: str) -> None:
     assert done.returncode == 0 and shown in done.stdout, done.stderr
 
 
+#: Prints what the core says to each command line of argv[1], JSON.
+HELPS = """
+import contextlib, io, json, sys
+from mpiio_ext.cli import main
+found = {}
+for line in json.load(sys.stdin):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.suppress(SystemExit):
+        main(line.split(), prog_name="mpiio-ext")
+    found[line] = [out.getvalue(), err.getvalue()]
+print(json.dumps(found))
+"""
+
+
+def test_the_core_prints_the_help_of_every_command() -> None:
+    """What it keeps of those that need an extra, and what they say of themselves with it, is the same."""
+    groups = {" ".join(words.split()[:end]) for words in COMMANDS for end in range(len(words.split()))}
+    lines = [f"{words} --help".strip() for words in sorted({*COMMANDS, *groups})]
+    width = base_environment() | {"COLUMNS": "80"}
+    core, whole = (json.loads(subprocess.run([sys.executable, "-c", code], input=json.dumps(lines), env=width, cwd=ROOT,
+                                             capture_output=True, text=True, timeout=120, check=True).stdout)
+                   for code in (ONLY_CORE + HELPS, HELPS))  # fmt: skip
+    assert len(lines) > 60 and [line for line in lines if core[line] != whole[line]] == []
+    assert all(out.startswith("Usage: mpiio-ext") and not err for out, err in core.values())
+
+
+def test_help_behind_two_dashes_is_of_the_program() -> None:
+    done = child(["advise", "--", "true", "--help"])
+    assert done.returncode == 2 and "pip install 'mpiio_ext[tune]'" in done.stderr and not done.stdout
+    done = child(["bench", "compare", "--rounds", "2", "-h"])
+    assert done.returncode == 0 and done.stdout.startswith("Usage: mpiio-ext bench compare [OPTIONS]")
+
+
 @pytest.mark.parametrize(("words", "extra"), [
     (["bench", "--quick"], "bench"),
     (["bench", "report", "results"], "bench"),
@@ -57,13 +92,13 @@ def test_what_the_core_does(words: list[str], shown: str) -> None:
 def test_a_missing_extra_is_one_line(words: list[str], extra: str) -> None:
     done = child(words)
     assert done.returncode == 2 and done.stdout == ""
-    line = rf"mpiio-ext( tune)?: .* needs \w+, which is not installed: pip install 'mpiio_ext\[{extra}\]'\n"
+    line = rf"mpiio-ext: .* needs \w+, which is not installed: pip install 'mpiio_ext\[{extra}\]'\n"
     assert re.fullmatch(line, done.stderr), done.stderr
 
 
 def test_the_bench_as_a_module() -> None:
     done = child([], "import runpy; runpy.run_module('mpiio_ext.bench', run_name='__main__')")
-    assert done.returncode == 2 and done.stderr.startswith("mpiio-ext bench: the bench needs ")
+    assert done.returncode == 2 and done.stderr.startswith("mpiio-ext: the bench needs ")
     assert done.stderr.endswith("pip install 'mpiio_ext[bench]'\n")
 
 

@@ -17,6 +17,7 @@ import click
 import pytest
 
 from mpiio_ext.cli import main, manual
+from mpiio_ext.common.commands import HELPS
 from support.launch import ROOT, base_environment
 
 BIN = pathlib.Path(sys.prefix) / "bin"
@@ -45,6 +46,7 @@ def test_pages_of_the_repository_are_up_to_date() -> None:
     assert found.keys() == made.keys()
     lines = [line for name, text in made.items()
              for line in difflib.unified_diff(found[name].splitlines(), text.splitlines(), name, "made", n=0)]
+    lines += difflib.unified_diff(HELPS.read_text(encoding="utf-8").splitlines(), manual.helps().splitlines(), n=0)
     assert not lines, "\n".join(["python -m mpiio_ext.cli.manual docs/man", *lines[:40]])
 
 

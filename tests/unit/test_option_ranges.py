@@ -74,7 +74,7 @@ def test_a_number_of_the_bench(option: str, capsys: pytest.CaptureFixture[str]) 
     for value in (smallest, largest):
         status = _preview(*words, option, value)
         error = capsys.readouterr().err
-        assert (status, error) == (0, "") or (status == 2 and error.startswith("mpiio-ext bench: --")), error
+        assert (status, error) == (0, "") or (status == 2 and error.startswith("mpiio-ext: --")), error
         assert error.count("\n") <= 1
     for value in beyond:
         assert _preview(*words, option, value) == 2

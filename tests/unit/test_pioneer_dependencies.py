@@ -134,6 +134,21 @@ def test_command(tmp_path: pathlib.Path, name: str) -> None:
     assert (status, "and 10 more" in text, "30 do not hold" in text) == (1, True, True), text
 
 
+def test_the_check_as_json(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "path.parquet"
+    path_of([("open", "a"), ("close", "a"), ("open", "a", "posix", 3, {"flags": 0}), ("write", "a")]).save(path)
+    done = CliRunner().invoke(pioneer, ["check", str(path), "--json"])
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["fine"], found["operations"], found["kind"]) == (1, False, 4, "path")
+    assert found["violations"] == [{"operation": 3, "group": group, "why": "write: the file is open for reading only"}
+                                   for group in (0, 1)]  # fmt: skip
+    assert found["not_made"] == ["1 data operations have no size and move nothing: write; the first one is operation 3"]
+    path_of([("write", "a")] * 30 + [("munmap", "a")] * 15).save(path)
+    done = CliRunner().invoke(pioneer, ["check", str(path), "--json"])
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["fine"], found["violations"], found["sessions_without_open"]) == (0, True, [], 1)
+
+
 def test_synthesis_tells_what_it_has_broken(tmp_path: pathlib.Path) -> None:
     """The status is 1 where the new path is worse than the old one, which may have lost some of its opens."""
     path_of([("write", "a"), ("open", "b"), ("write", "b"), ("close", "b")]).save(tmp_path / "path.parquet")

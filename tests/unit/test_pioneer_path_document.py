@@ -104,7 +104,7 @@ def test_what_is_no_path(tmp_path: pathlib.Path, document: Any, said: str) -> No
 @pytest.mark.parametrize("text", ["", "{", "\xff", "[" * 100000, '{"pioneer-path": NaN}'])
 def test_what_is_no_json(tmp_path: pathlib.Path, text: str) -> None:
     (tmp_path / "path.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(ValueError, match=r"path\.json: no JSON: "):
+    with pytest.raises(ValueError, match=r"path\.json: is not JSON: "):
         WorkloadPath.load(tmp_path / "path.json")
 
 

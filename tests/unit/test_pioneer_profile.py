@@ -272,7 +272,7 @@ def test_everything_that_is_wrong_is_said(profile: Profile, tmp_path: pathlib.Pa
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pioneer_profile": 2}', "\xff", "[" * 100000, '{"span": NaN}'])
 def test_what_is_no_profile(tmp_path: pathlib.Path, text: str) -> None:
     (tmp_path / "profile.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(DocumentError, match=r"profile\.json: "):
+    with pytest.raises(ValueError, match=r"profile\.json: "):
         load(tmp_path / "profile.json")
 
 

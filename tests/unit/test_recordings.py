@@ -172,14 +172,41 @@ def test_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
     for rank, some in enumerate((calls, calls[:2])):
         assert record(tmp_path, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
     assert [head.rank for head in recordings.heads([tmp_path])] == [0, 1]
-    found = in_calls(tmp_path, 8.0, bands=2, bins=8)
-    assert found is not None
+    seen = in_calls(tmp_path, 8.0, bands=2, bins=8, files=[NAMES[1], NAMES[0]])
+    assert seen is not None and seen.uncounted_s == 0
+    assert seen.moved[1].sum() == pytest.approx(8 + 8 + 4) and seen.moved[1, 1, 2] == pytest.approx(16)
+    assert not seen.moved[0].any()
+    found = seen.line
     assert found[2][:, 0] == pytest.approx([0.5, 0.5], abs=1e-3)
     assert found[1][:, 2] == pytest.approx([1, 1], abs=1e-3)
     assert found[0].sum(axis=0) == pytest.approx([0, 0, 0, 0, 0, 0, 1, 1], abs=1e-3)
     assert found[0][1].sum() == 0
     assert found.sum() == pytest.approx(5, abs=1e-3)
     assert in_calls(tmp_path / "nothing", 8.0, bands=2, bins=8) is None
+
+
+def test_who_waits_for_others(tmp_path: pathlib.Path) -> None:
+    """A collective call of two ranks, of which one carries the requests out; calls that no counter has take time."""
+    second = 10**9
+    call = Call(operation="MPI_File_write_at_all", start=2 * second, duration=4 * second, size=8, offset=0)
+    own = write(3 * second, 8, duration=2 * second)
+    removed = Call(operation="unlink", start=7 * second, duration=second)
+    begin = Call(operation="stat", start=0, duration=1)
+    for rank, some in enumerate(([begin, own, call], [begin, call, removed])):
+        assert record(tmp_path, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
+    seen = in_calls(tmp_path, 8.0, bands=2, bins=8)
+    assert seen is not None
+    assert seen.line[3][0] == pytest.approx([0, 0, 1, 0, 0, 1, 0, 0], abs=1e-3)
+    assert seen.line[3][1] == pytest.approx([0, 0, 1, 1, 1, 1, 0, 0], abs=1e-3)
+    assert seen.uncounted_s == pytest.approx(0.5, abs=1e-3)  # of two ranks
+
+
+def test_a_sync_of_what_the_c_library_has_opened(tmp_path: pathlib.Path) -> None:
+    """Its time is the file's, although POSIX has not opened it."""
+    calls = [Call(operation="fopen", start=0, result=1), Call(operation="fsync", start=5000, duration=10**9)]
+    assert record(tmp_path, NAMES, calls).returncode == 0
+    (found,) = only(tmp_path).records[only(tmp_path).records["module"] == recordings.MODULES.index("POSIX")]
+    assert found["busy"].tolist() == [0, 10**9, 0]
 
 
 def test_many_files_share_a_record(tmp_path: pathlib.Path) -> None:

@@ -48,7 +48,7 @@ def refused(folder: Path, *arguments: object) -> str:
 @pytest.mark.parametrize("content, message", [
     (b"", "the file is empty"),
     (b"  \n", "the file is empty"),
-    (b"hello", "not JSON"),
+    (b"hello", "is not JSON"),
     (b"\xff\xfe\x00bad", "not a text file in UTF-8"),
     (json.dumps(GOOD).encode()[:-1], "cut off"),
     (json.dumps(GOOD).encode()[:700], "cut off"),
@@ -64,7 +64,7 @@ def refused(folder: Path, *arguments: object) -> str:
     (b'{"schema_version": 2, "runs": [3]}', "/runs/0: 3 is not an object"),
     (b'{"schema_version": 2, "runs": [{}]}', '/runs/0: "workload" is missing'),
     (b'{"schema_version": 2, "runs": [NaN]}', "NaN is no number in JSON"),
-    (b"[" * 100_000, "not readable as JSON"),
+    (b"[" * 100_000, "is not JSON"),
     (b'{"peers": {}, "units": {}, "results": []}', "bench scaling"),
     (b'{"peers": {}, "results": []}', "holds no result"),
     (b'{"peers": {}, "results": [{}]}', '/results/0: "pattern" is missing'),

@@ -14,7 +14,10 @@ from click.testing import CliRunner
 
 import mpiio_ext
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.run import gather, library, opening
+from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.report.drawing import draw
+from mpiio_ext.analytics.report.timeline import rank_chart
+from mpiio_ext.analytics.run import gather, library, opening, over_time
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
 from mpiio_ext.cli import logged, main
@@ -100,7 +103,7 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
     (row,) = found.files.rows()
     assert (row["file"], row["writes"], row["mean_write_bytes"], row["write_pattern"]) == (
         "/scratch/out.h5", 80, 512.0, "strided")  # fmt: skip
-    assert row["write_sizes"] == "100 % of 100 B to 1 KiB" and row["read_sizes"] is None
+    assert row["write_sizes"] == "100 % of 100 B to 1,024 B" and row["read_sizes"] is None
     assert row["who"] == "all 4 ranks" and found.files.table().num_rows == 1
     assert {"time-line-ranks", "bandwidth", "heat"} == set(found.figures)
     assert "<svg" in found.figures["heat"]._repr_html_() and found.figures["bandwidth"].table().num_rows == 120
@@ -124,7 +127,7 @@ def test_what_is_no_run_is_refused(tmp_path: pathlib.Path) -> None:
     other = pages.document("Other", [], lead=["It is."], picture="None.")
     (tmp_path / "other.html").write_text(other, encoding="utf-8")
     (tmp_path / "text").write_text("neither", encoding="utf-8")
-    for name, message in (("other.html", "no page of"), ("none", "there is no such page"), ("text", "log")):
+    for name, message in (("other.html", "no page of"), ("none", "none: cannot be read"), ("text", "log")):
         with pytest.raises(mpiio_ext.MpiioExtError, match=message):
             mpiio_ext.run_report(tmp_path / name)
     with pytest.raises(ArgumentError):
@@ -182,6 +185,32 @@ def test_mapped_memory_withholds_the_sentence(tmp_path: pathlib.Path) -> None:
         assert any("mapped memory" in text for text in document["unknown"]) == (size > 1000)
 
 
+def test_calls_that_no_counter_has_withhold_the_sentence() -> None:
+    said = opening.first_sentence([], 0.01, 10.0, other_s=5.0)
+    assert said.endswith("(10 ms of 10 s), and up to 5 s in calls that fail, or that change names or sizes."), said
+    assert "too little" in opening.first_sentence([], 0.01, 10.0, other_s=0.1)
+
+
+def test_waiting_has_a_place_in_the_time_line() -> None:
+    line = np.zeros((4, 2, 120))
+    line[3, 1], line[1, 0] = 8.0 / 120, 8.0 / 120
+    chart = rank_chart(Activity("HEATMAP", 2, 8.0), line)
+    assert chart is not None and chart.data["levels"]["waiting"] == [[0] * 120, [4] * 120]
+    assert "Waiting: in an MPI-IO call, and in no request of its own" in chart.data["caption"]
+    assert draw(chart).count("waiting") >= 1
+
+
+def test_bandwidth_of_files() -> None:
+    rows = [{"file": f"/d/{name}", "read_bytes": 0, "written_bytes": 1000} for name in "ab"]
+    moved = np.zeros((2, 2, 120))
+    moved[0, 1, 10], moved[1, 1, 20] = 1000, 500
+    chart = over_time.of_files(rows, moved, 12.0)
+    assert chart is not None and [one["name"] for one in chart.data["series"]] == ["a written", "b written"]
+    assert max(chart.data["series"][1]["y"]) == pytest.approx(5000)  # 500 B in 0.1 s
+    assert "25 % of their bytes are not shown" in chart.data["caption"] and chart.title.endswith("most time: a, b")
+    assert over_time.of_files(rows, np.zeros((2, 2, 120)), 12.0) is None
+
+
 def test_a_page_that_is_too_large_leaves_things_out() -> None:
     document = {"kind": "mpiio_ext run", "program": "./app", "sentence": "s", "help": None, "notices": [], "lacks": [],
                 "facts": [["a", "b"]], "findings": [], "conclusions": [], "unknown": [], "files": [], "files_in_all": 0,
@@ -213,8 +242,8 @@ def told(cause: str, title: str, *, confidence: str = "high", at_most: bool = Fa
     ("one", "words"),
     [
         (told("small_requests", "Small and not consecutive (independent calls).", mean_request=4096.0, at_most=True),
-         "Your program spent 38 % of its time in I/O; up to 9 s of 10 s were 4 KiB independent writes to `out.h5` and "
-         "4 more files."),
+         "Your program spent 38 % of its time in I/O; up to 9 s of 10 s were 4,096 B independent writes to `out.h5` "
+         "and 4 more files."),
         (told("few_aggregators", "Too few aggregators: one rank writes all.", time=12.0),
          "Your program spent 38 % of its time in I/O; all of these 10 s were collective writes to `out.h5` and 4 more "
          "files that too few aggregators carry out."),
@@ -272,6 +301,20 @@ def test_a_gain_is_named_only_where_it_was_measured() -> None:
     assert opening.help_sentence(measured).startswith("What would help: delegates that collect these accesses: `")
     assert measured["command"] == "mpirun -n 4 mpiio-ext run -H mpiox_delegates=2 -- ./app"
     assert opening.paying([{"delegation": "2 delegates"}], "./app", 4) is None
+    steps = ["Sort.", "Let delegates collect them.", "Let the tuner: `mpiio-ext tune -- ./app`"]
+    assert opening.with_gain(steps, None) == [
+        "Sort. Gain: not known.", "Let delegates collect them. Gain: not known.", steps[2]]  # fmt: skip
+    with_both = opening.with_gain(steps, opening.paying([{"delegation": says}], "./app", 4))
+    assert "mpiox_delegates=2 -- ./app` Gain: 2.8 to 11 times" in with_both[1] and with_both[2] == steps[2]
+
+
+def test_columns_without_values_are_left_out(tmp_path: pathlib.Path) -> None:
+    line = {"kind": "file", "path": "a", "ranks": 4, "write_requests": 3, "write_request_bytes": 300}
+    (tmp_path / STATISTICS).write_text(json.dumps(line) + "\n")
+    document = of_folder(tmp_path) | {"facts": [["a", "b"]], "library": library.table(library.read(
+        tmp_path / STATISTICS)[0])}  # fmt: skip
+    text = page(document)
+    assert "mean request</th>" in text and "between nodes</th>" not in text and ">why</th>" not in text
 
 
 def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:

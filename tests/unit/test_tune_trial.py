@@ -258,7 +258,7 @@ class TestCommand:
         os.mkfifo("pipe")
         before = sorted(pathlib.Path().rglob("*"))
         status, output = failing(*words, "--", "sh", "-c", "touch ran")
-        assert status == 2 and output.count("\n") == 1 and output.startswith("mpiio-ext tune: ") and text in output
+        assert status == 2 and output.count("\n") == 1 and output.startswith("mpiio-ext: ") and text in output
         assert sorted(pathlib.Path().rglob("*")) == before
 
     @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ class TestCommand:
             raise TuneError("no runs here")
 
         monkeypatch.setattr("mpiio_ext.cli.tune.tune_job", no_runs)
-        assert failing(*words, "--", "true") == (1, "mpiio-ext tune: no runs here\n")
+        assert failing(*words, "--", "true") == (1, "mpiio-ext: no runs here\n")
         (job,) = jobs
         assert (type(job.metric), job.choose, job.options.native) == (metric, choose, native)
         small = Outcome(status="ok", elapsed_s=9.0, files=(FileUse.of(line(collective_writes=1, total_s=1.0)),))

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +29,7 @@ static int map(int fd, int64_t bytes, mpiox_segment *out, mpiox_error *error)
     return MPIOX_OK;
 }
 
-/* vm.overcommit_memory = 2: a page that exceeds the limit when it is touched is a SIGBUS, also of a memfd. Otherwise a
- * memfd runs out of pages only with the machine, or the control group, out of memory. */
-static bool strict_commitment(void)
+bool mpiox_segment_strict_commitment(void)
 {
     char text[4] = "";
     const int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
@@ -43,8 +40,7 @@ static bool strict_commitment(void)
     return bytes > 0 && text[0] == '2';
 }
 
-/* May a file be so long? The kernel ends a process that goes beyond ulimit -f by a signal, memfds not excepted. */
-static bool allowed(int64_t bytes)
+bool mpiox_segment_allows(int64_t bytes)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
@@ -63,7 +59,7 @@ static int fill(int fd, bool reserve, int64_t bytes, mpiox_segment_address *addr
         address->mark[0] = (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec;
         address->mark[1] = (uint64_t)getpid();
     }
-    if (!allowed(whole))
+    if (!mpiox_segment_allows(whole))
         return EFBIG;
     if (ftruncate(fd, whole) != 0)
         return errno;
@@ -89,7 +85,7 @@ static int create_memfd(int64_t bytes, mpiox_segment_address *address)
     const int fd = memfd_create("mpiox", MFD_CLOEXEC);
     if (fd < 0)
         return -1;
-    const int code = fill(fd, strict_commitment(), bytes, address);
+    const int code = fill(fd, mpiox_segment_strict_commitment(), bytes, address);
     if (code != 0) {
         close(fd);
         errno = code;

@@ -15,6 +15,7 @@
 #ifndef MPIOX_SEGMENT_H
 #define MPIOX_SEGMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "mpiox_error.h"
@@ -47,5 +48,11 @@ void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *add
 /* The same without the descriptor: as long as the creator holds it, others can look into the memory (/proc/PID/fd). */
 void mpiox_segment_hide(const mpiox_segment *segment, mpiox_segment_address *address);
 void mpiox_segment_free(mpiox_segment *segment); /* NULL-safe; unmaps */
+
+/* vm.overcommit_memory = 2: a page that exceeds the limit when it is touched is a SIGBUS, also of a memfd. Otherwise a
+ * memfd runs out of pages only with the machine, or the control group, out of memory. */
+bool mpiox_segment_strict_commitment(void);
+/* May a file be so long? The kernel ends a process that goes beyond ulimit -f by a signal, memfds not excepted. */
+bool mpiox_segment_allows(int64_t bytes);
 
 #endif

@@ -268,9 +268,10 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
     mpiox_text_put(&out, ", \"pid\": %" PRId64 ", \"state\": \"%s\", \"started_unix_s\": %.6f", header->pid,
                    state_name(atomic_load_explicit(&header->state.value, memory_order_acquire)),
                    isfinite(header->started) ? header->started : 0.0);
-    mpiox_text_put(&out, ", \"beat\": %" PRIu32 ", \"threads\": %" PRId32 ", \"clients\": %d",
+    mpiox_text_put(&out, ", \"beat\": %" PRIu32 ", \"threads\": %" PRId32 ", \"clients\": %d, \"queued\": %d",
                    (uint32_t)atomic_load_explicit(&header->beat, memory_order_relaxed),
-                   (int32_t)atomic_load_explicit(&header->threads, memory_order_relaxed), count_clients(cache));
+                   (int32_t)atomic_load_explicit(&header->threads, memory_order_relaxed), count_clients(cache),
+                   mpiox_ring_queued(cache));
     put_frames(&out, cache, &sums);
     put_counters(&out, &total);
     put_files(&out, header, &sums);

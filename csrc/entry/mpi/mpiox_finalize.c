@@ -24,6 +24,7 @@
 #include "mpiox_preload_check.h"
 #include "mpiox_nonblocking.h"
 #include "mpiox_launcher.h"
+#include "mpiox_live.h"
 #include "mpiox_witness.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -42,6 +43,16 @@ static void finish_accesses(mpiox_handle *handle, void *context)
     mpiox_nonblocking_drain(handle);
 }
 
+/* With MPI_COMM_WORLD. */
+static void begin_live_page(void)
+{
+    int rank = 0, ranks = 1;
+
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    mpiox_live_begin(rank, ranks);
+}
+
 /* The run statistics use collectives on MPI_COMM_WORLD, the topologies drop communicators and shared memory, the
  * datatype cache drops its attribute key. */
 static int clean_up(MPI_Comm comm, int key, void *value, void *extra)
@@ -57,6 +68,7 @@ static int clean_up(MPI_Comm comm, int key, void *value, void *extra)
     mpiox_topology_finalize();
     mpiox_typemap_mpi_finalize();
     mpiox_datatype_finalize();
+    mpiox_live_end();
     return MPI_SUCCESS;
 }
 
@@ -69,6 +81,7 @@ void mpiox_finalize_prepare(void)
         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, clean_up, &key, NULL) == MPI_SUCCESS) {
         prepared = PMPI_Comm_set_attr(MPI_COMM_SELF, key, NULL) == MPI_SUCCESS;
         PMPI_Comm_free_keyval(&key); /* the attribute keeps it alive */
+        begin_live_page();
     }
     pthread_mutex_unlock(&lock);
 }

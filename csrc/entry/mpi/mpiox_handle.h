@@ -21,6 +21,7 @@
 #include "mpiox_collective.h"
 #include "mpiox_forwarded.h"
 #include "mpiox_hints.h"
+#include "mpiox_live.h"
 #include "mpiox_route.h"
 #include "mpiox_stats.h"
 #include "mpiox_stats_identity.h"
@@ -78,7 +79,8 @@ typedef struct mpiox_handle {
     mpiox_worker *collective_worker, *independent_worker;
     int64_t views_set;
     atomic_int_least64_t native_calls, nonblocking_calls;
-    bool timed; /* statistics of the file or of the run are wanted; what follows is for them alone */
+    mpiox_live_counters *live; /* NULL until the file is in the table */
+    bool timed;                /* statistics of the file or of the run are wanted; what follows is for them alone */
     atomic_int_least64_t spent_ns[MPIOX_SPENT]; /* inside calls */
     double opened;                              /* mpiox_stats_now() */
     int64_t waits;                              /* mpiox_stats_waits() at the opening */
@@ -121,6 +123,13 @@ static inline void mpiox_handle_note_end(mpiox_handle *handle, bool write, doubl
 
     while (last < now && !atomic_compare_exchange_weak(&handle->last_ns[write], &last, now))
         continue;
+}
+
+/* An access of so many bytes has ended, for those who look at the process. NULL-safe. */
+static inline void mpiox_handle_count(mpiox_handle *handle, bool write, int64_t bytes)
+{
+    if (handle)
+        mpiox_live_count(handle->live, write, bytes);
 }
 
 /* Does the library carry out accesses of this file? The same on all ranks; NULL-safe. */

@@ -51,6 +51,18 @@ static bool takes_over(const mpiox_handle *handle, const mpiox_mpi_call *call, b
     return call->collective || handle->has_view;
 }
 
+/* What the MPI library moves is not seen: what it is asked for counts. */
+static void count_asked(mpiox_handle *handle, const mpiox_mpi_call *call)
+{
+    int64_t bytes;
+    int size = 0;
+
+    if (call->datatype == MPI_DATATYPE_NULL || PMPI_Type_size(call->datatype, &size) != MPI_SUCCESS || size < 0 ||
+        call->count < 0 || __builtin_mul_overflow((int64_t)call->count, size, &bytes))
+        bytes = 0;
+    mpiox_handle_count(handle, call->write, bytes);
+}
+
 /* The MPI library is to carry the call out. */
 static void hand_over(mpiox_handle *handle, const mpiox_mpi_call *call, bool blocking)
 {
@@ -74,6 +86,7 @@ static void hand_over(mpiox_handle *handle, const mpiox_mpi_call *call, bool blo
         mpiox_mpi_pointer_hand_over(handle);
     }
     atomic_fetch_add_explicit(&handle->native_calls, 1, memory_order_relaxed);
+    count_asked(handle, call);
 }
 
 static void prepare(mpiox_handle *handle, const mpiox_mpi_call *call, mpiox_prepared *prepared)
@@ -124,6 +137,7 @@ static bool perform(mpiox_handle *handle, const mpiox_mpi_call *call, bool block
     mpiox_mpi_prepare_finish(prepared);
     mpiox_mpi_prepare_release(prepared);
     if (code == MPIOX_OK) {
+        mpiox_handle_count(handle, call->write, outcome.bytes);
         mpiox_mpi_fill_status(status, outcome.bytes);
         *result = MPI_SUCCESS;
         return true;
@@ -134,6 +148,7 @@ static bool perform(mpiox_handle *handle, const mpiox_mpi_call *call, bool block
             return false;
         mpiox_error_set(&outcome.error, code, 0, -1, -1, "collective with a view or memory type nested too deeply");
     }
+    mpiox_handle_count(handle, call->write, call->collective ? 0 : outcome.bytes);
     mpiox_mpi_fill_status(status, call->collective ? 0 : outcome.bytes);
     *result = mpiox_mpi_raise(handle, &outcome.error);
     return true;

@@ -181,9 +181,16 @@ static void discard(mpiox_handle *handle)
 {
     if (handle == NULL)
         return;
+    mpiox_live_close(handle->live);
     pthread_mutex_destroy(&handle->pointer_lock);
     free(handle->path);
     free(handle);
+}
+
+static void insert(mpiox_handle *handle)
+{
+    handle->live = mpiox_live_open(handle->path);
+    mpiox_handle_insert(handle);
 }
 
 /* After PMPI_File_open. */
@@ -367,7 +374,7 @@ static int open_without_library(MPI_Comm comm, const char *filename, int amode, 
     handle->why_native = preload->without_library;
     handle->without_library = true;
     handle->reports_alone = preload->first && handle->hints.stats;
-    mpiox_handle_insert(handle);
+    insert(handle);
     mpiox_mpi_show_hints(comm, filename, *fh);
     return result;
 }
@@ -420,7 +427,7 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         handle->waits_hidden = o.waits_hidden;
     }
     if (attach(handle, comm, amode, &o, result == MPI_SUCCESS)) {
-        mpiox_handle_insert(handle);
+        insert(handle);
         mpiox_mpi_show_hints(comm, filename, *fh);
         return result;
     }

@@ -206,6 +206,7 @@ static void run(operation *o)
     else
         mpiox_route_access(&o->route, request, &o->outcome);
     mpiox_handle_note_end(o->owner, request->write, begun);
+    mpiox_handle_count(o->owner, request->write, o->outcome.bytes);
     if (o->outcome.error.code == MPIOX_OK && request->local_error.code != MPIOX_OK)
         o->outcome.error = request->local_error;
 }

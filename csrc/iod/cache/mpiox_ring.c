@@ -328,6 +328,18 @@ static void free_slots(mpiox_ring_area *ring, int client)
     }
 }
 
+int mpiox_ring_queued(const mpiox_cache *cache)
+{
+    const char *slots = (const char *)cache->ring + slots_end(0);
+    int queued = 0;
+    for (int32_t i = 0; i < cache->header->geometry.slots; i++) {
+        const mpiox_slot *slot = (const mpiox_slot *)(const void *)slots + i;
+        queued += atomic_load_explicit(&slot->taken, memory_order_relaxed) != SLOT_FREE &&
+                  atomic_load_explicit(&slot->done.value, memory_order_relaxed) != ANSWERED;
+    }
+    return queued;
+}
+
 uint32_t mpiox_ring_join_of(const mpiox_cache *cache, int client)
 {
     mpiox_client_record *record = client >= 0 && client < MPIOX_RING_CLIENTS ? &cache->ring->clients[client] : NULL;

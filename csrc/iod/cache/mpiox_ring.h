@@ -143,5 +143,7 @@ uint32_t mpiox_ring_join_of(const mpiox_cache *cache, int client);
 /* Delegate: clients that have joined and are alive; *died = ones found dead since the last call (their state becomes
  * free, and so do their slots that have been answered). */
 int mpiox_ring_clients(const mpiox_cache *cache, int *died);
+/* Anyone: requests of clients that are not answered yet. */
+int mpiox_ring_queued(const mpiox_cache *cache);
 
 #endif

@@ -22,6 +22,7 @@
 #include "mpiox_service_plan.h"
 #include "mpiox_service_spawn.h"
 #include "mpiox_service_thread.h"
+#include "mpiox_live.h"
 #include "mpiox_topology.h"
 
 enum { TEXT_BYTES = 256 };
@@ -368,6 +369,8 @@ mpiox_service *mpiox_service_get(MPI_Comm comm, const mpiox_hints *hints, const 
     if (known && lowest == UNTRIED && highest == UNTRIED && world) {
         const bool started = start(comm, hints);
 
+        if (started)
+            mpiox_live_delegates(own.id, own.hints.arbiter);
         settle(started ? PRESENT : ABSENT);
         lowest = highest = started ? PRESENT : ABSENT;
     } else if (mine == UNTRIED && world) {

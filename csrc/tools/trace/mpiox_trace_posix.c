@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "mpiox_recording.h"
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_wrap.h"
 
@@ -329,15 +330,23 @@ static ssize_t moved_between(mpiox_tracefile_record *call, int out, int64_t at, 
     return result;
 }
 
+/* A copy whose source is not recorded, as a file of the system, is a write where calls are only counted: a trace is
+ * carried out again, and cannot have it. */
+static bool started_write(mpiox_tracefile_record *call, int out)
+{
+    return mpiox_recording_wanted && started(call, OP_pwrite, out);
+}
+
 WRAP(ssize_t, sendfile, (int out, int in, off_t *offset, size_t bytes))
 {
     const int64_t at = offset != NULL ? *offset : -1;
     mpiox_tracefile_record call;
 
     if (!started(&call, OP_sendfile, in)) {
+        const bool writes = started_write(&call, out);
         const ssize_t sent = NEXT(sendfile)(out, in, offset, bytes);
-        mpiox_trace_descriptor_advance(out, sent);
-        return sent;
+        const int64_t target = mpiox_trace_descriptor_advance(out, sent);
+        return writes ? moved_at(&call, (int64_t)bytes, target, sent) : sent;
     }
     const ssize_t result = moved_between(&call, out, at, (int64_t)bytes, NEXT(sendfile)(out, in, offset, bytes));
     const int64_t out_at = mpiox_trace_descriptor_advance(out, result);
@@ -353,8 +362,12 @@ WRAP(ssize_t, copy_file_range, (int in, off_t *in_at, int out, off_t *out_at, si
     const int64_t from = in_at != NULL ? *in_at : -1, to = out_at != NULL ? *out_at : -1;
     mpiox_tracefile_record call;
 
-    if (!started(&call, OP_copy_file_range, in))
-        return NEXT(copy_file_range)(in, in_at, out, out_at, bytes, flags);
+    if (!started(&call, OP_copy_file_range, in)) {
+        const bool writes = started_write(&call, out);
+        const ssize_t copied = NEXT(copy_file_range)(in, in_at, out, out_at, bytes, flags);
+        const int64_t target = to >= 0 ? to : mpiox_trace_descriptor_advance(out, copied);
+        return writes ? moved_at(&call, (int64_t)bytes, target, copied) : copied;
+    }
     const ssize_t result = moved_between(&call, out, from, (int64_t)bytes,
                                          NEXT(copy_file_range)(in, in_at, out, out_at, bytes, flags));
     const int64_t target = to >= 0 ? to : mpiox_trace_descriptor_advance(out, result);

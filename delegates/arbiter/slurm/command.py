@@ -15,16 +15,12 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import renamed
+from mpiio_ext.common.commands import renamed, tell
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 
 _FOLDER = click.Path(path_type=Path)
 _SCRIPTS = {"prolog": "RUNNING", "epilog": "COMPLETED"}
-
-
-def _say(line: str) -> None:
-    print(f"mpiio-ext delegates arbiter slurm-watch: {line}", file=sys.stderr, flush=True)
 
 
 class _Watch:
@@ -58,7 +54,7 @@ class _Watch:
             print(line, flush=True)
         for line in bad:
             if line not in self._told:
-                _say(f"left out: {line}")
+                tell(f"left out: {line}")
         self._told = set(bad)
 
 
@@ -97,7 +93,7 @@ def watch(folder: Path, interval: float, once: bool, words: str | None, source: 
         try:
             looker.step()
         except (MpiioExtError, OSError) as error:
-            _say(str(error))
+            tell(error)
             raise SystemExit(2) from error
         return
     _go_on(looker, interval)
@@ -114,7 +110,7 @@ def _go_on(looker: _Watch, interval: float) -> None:
             told = ""
         except (MpiioExtError, OSError) as error:  # the controller restarts, the disk is full: what was said stays
             if str(error) != told:
-                _say(f"{error}; trying again")
+                tell(f"{error}; trying again")
             told = str(error)
         stop.wait(interval)
 
@@ -173,8 +169,10 @@ def script(which: str | None, folder: Path, check: bool) -> None:
             why = _check(folder.absolute())
         except OSError as error:
             why = f"{error.filename or folder}: {_user()}: {error.strerror}"
-        said = why or f"{folder.absolute()}: {_user()} can write there"
-        click.echo(f"mpiio-ext delegates arbiter slurm-script: {said}", err=bool(why))
+        if why:
+            tell(why)
+        else:
+            click.echo(f"{folder.absolute()}: {_user()} can write there")
         raise SystemExit(2 if why else 0)
     if which is None:
         raise click.UsageError("say prolog or epilog, or --permissions")

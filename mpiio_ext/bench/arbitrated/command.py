@@ -16,10 +16,9 @@ from mpiio_ext.bench.arbitrated import results
 from mpiio_ext.bench.arbitrated.run import Setting, explore, run_policy
 from mpiio_ext.bench.compare.launches import describe_environment
 from mpiio_ext.bench.errors import EXIT_RUN, SetupError
-from mpiio_ext.common.commands import HELP, renamed
+from mpiio_ext.common.commands import HELP, renamed, said
 from mpiio_ext.common.options import Duration
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
-from mpiio_ext.errors import MpiioExtError
 
 _FOLDER = click.Path(path_type=Path)
 _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
@@ -93,7 +92,7 @@ def command(into: Path | None, archive: Path, path: Path, policies: tuple[str, .
     Exit status: 0 done, 1 a run failed, 2 bad argument or path, 3 wrong data.
     """
     setting = {"ranks": ranks, "io_nodes": io_nodes, "seconds": seconds, "lead_s": lead, "mode": delegate_mode}
-    try:
+    with said(OSError, status=EXIT_RUN):
         target = into if into is not None else _newest(archive)
         try:
             target.mkdir(parents=True, exist_ok=True)
@@ -105,6 +104,3 @@ def command(into: Path | None, archive: Path, path: Path, policies: tuple[str, .
             with contextlib.suppress(OSError):  # not empty: it was there before
                 target.rmdir()
             raise
-    except (MpiioExtError, OSError) as error:
-        click.echo(f"mpiio_ext.bench arbitration: {error}", err=True)
-        raise SystemExit(getattr(error, "exit_status", EXIT_RUN)) from error

@@ -93,7 +93,10 @@ def draw(found: Mapping[str, Any]) -> Chart:
         below.append(Panel(marks=counts, x=Axis(label="time [s]", low=0),
                            y=Axis(label="I/O nodes" if first else "", low=0, grid=True,
                                   ticks=[(n, str(n)) for n in range(nodes + 1)])))
-    return Chart(name="arbitration", panels=[above, below], width=4.2 * len(policies), height=4.2, heights=(3, 1),
+    together = ", ".join(f"{run['bandwidth_mb_per_s']:,.0f} MB/s under {policy.upper()}"
+                         for policy, run in policies.items())  # fmt: skip
+    return Chart(name="arbitration", title=f"All jobs together: {together}, one run each",
+                 panels=[above, below], width=4.2 * len(policies), height=4.2, heights=(3, 1),
                  legend="above", columns=SERIES, share=True)
 
 

@@ -13,10 +13,9 @@ from __future__ import annotations
 import contextlib
 import json
 import statistics
-import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,10 +37,9 @@ from mpiio_ext.bench.compare.launches import (
     run_benchmark,
     scratch_file,
 )
-from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of, with_delegates
-from mpiio_ext.bench.errors import BenchError
+from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations, with_delegates
 from mpiio_ext.bench.kernels.pattern import MicroForm
-from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result, renamed
+from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result, renamed, said
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
@@ -340,12 +338,7 @@ def run_compare(options: Options, *, put: Callable[[str], None] | None, plot_pat
                 place: Place | None = None) -> list[dict[str, Any]]:
     """Measure, print, and write the files; returns the results list. `place`: where to launch, None: this machine."""
     console = console_of_results()
-    installations = find_installations()
-    if not installations:
-        raise BenchError(
-            "no MPI installation with this library and its benchmark program in C was found: run `make build` in a "
-            "source tree first (a wheel has no such program)"
-        )
+    installations = some_installations()
     peers = [peer for installation in installations for peer in peers_of(installation, options.ranks)]
     peers = on_nodes(with_delegates(peers, options.delegates, options.delegate_mode), options.ranks, options.nodes)
     peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))
@@ -411,7 +404,7 @@ def command(*, quick: bool, ranks: int | None, file_bytes: int | None, rounds: i
             ranks_per_host: int, rate: str, delegates: str, delegate_mode: str, limit_s: float,
             as_json: bool, output: Path | None, plot_path: Path | None) -> None:
     """Parse the options and run; ends the process with one line on an error."""
-    with json_result(as_json, output) as put, _ending(), contextlib.ExitStack() as stack:
+    with json_result(as_json, output) as put, said(), contextlib.ExitStack() as stack:
         place = None
         if host_count:
             _check_hosts(ranks, host_count * ranks_per_host, nodes, delegates)
@@ -433,13 +426,3 @@ def _check_hosts(ranks: int | None, room: int, nodes: int, delegates: str) -> No
         raise ArgumentError("--hosts goes neither with --nodes nor with --delegates")
     if ranks is not None and ranks > room:
         raise ArgumentError(f"--ranks {ranks}: the hosts have room for {room}, see --ranks-per-host")
-
-
-@contextlib.contextmanager
-def _ending() -> Iterator[None]:
-    """End the process with one line on an error outside the scratch file's life."""
-    try:
-        yield
-    except BenchError as error:
-        click.echo(f"mpiio_ext.bench compare: {error}", err=True)
-        sys.exit(error.exit_status)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.console import Console
 
 from mpiio_ext.bench.compare.peers import PROGRAM, Installation, Peer
@@ -21,6 +20,7 @@ from mpiio_ext.bench.environment import here
 from mpiio_ext.bench.errors import EXIT_RUN, EXIT_USAGE, EXIT_VERIFY, BenchError
 from mpiio_ext.bench.place import make_folder
 from mpiio_ext.common.children import run
+from mpiio_ext.common.commands import said
 
 #: How the micro-benchmark accesses the file: the values of its --access.
 ACCESSES = ("collective", "independent", "nonblocking", "nonblocking_collective", "split")
@@ -182,16 +182,9 @@ def scratch_file(path: Path, name: str) -> Iterator[Path]:
     path : folder on the file system to measure
     name : the command's, for messages
     """
-    try:
-        with contextlib.ExitStack() as stack:
-            folder = make_folder(path, name, 0)
-            stack.callback(folder.rmdir)
-            file = folder / "data.dat"
-            stack.callback(file.unlink, missing_ok=True)
-            yield file
-    except BenchError as error:
-        click.echo(f"mpiio_ext.bench {name}: {error}", err=True)
-        sys.exit(error.exit_status)
-    except OSError as error:
-        click.echo(f"mpiio_ext.bench {name}: {error.filename}: {error.strerror}", err=True)
-        sys.exit(EXIT_RUN)
+    with said(OSError, status=EXIT_RUN), contextlib.ExitStack() as stack:
+        folder = make_folder(path, name, 0)
+        stack.callback(folder.rmdir)
+        file = folder / "data.dat"
+        stack.callback(file.unlink, missing_ok=True)
+        yield file

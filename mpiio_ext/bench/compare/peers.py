@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.common.children import run
 
 #: The micro-benchmark.
@@ -146,15 +147,10 @@ def _ask(python: Path) -> Installation | None:
     )
 
 
-def find_installations(pythons: Iterable[Path] = ()) -> list[Installation]:
-    """Return the installations at hand, the running Python's first, one per MPI family.
-
-    Parameters
-    ----------
-    pythons : interpreters of further installations
-    """
+def find_installations() -> list[Installation]:
+    """Return the installations at hand, the running Python's first, one per MPI family."""
     checkout = Path(__file__).resolve().parents[3]
-    candidates = [Path(sys.executable), *pythons, *sorted(checkout.glob("build/*/venv/bin/python"))]
+    candidates = [Path(sys.executable), *sorted(checkout.glob("build/*/venv/bin/python"))]
     found: dict[str, Installation] = {}
     for python in candidates:
         installation = _ask(python)
@@ -198,3 +194,12 @@ def peers_of(installation: Installation, ranks: int) -> list[Peer]:
                  hints=tuned),
         ]
     return [*peers, Peer(name="ours_openmpi", title="mpiio_ext on Open MPI", installation=installation, ours=True)]
+
+
+def some_installations() -> list[Installation]:
+    """Return them; raises BenchError where there is none."""
+    found = find_installations()
+    if not found:
+        raise BenchError("no MPI installation with this library and its benchmark program in C was found: run `make "
+                         "build` in a source tree first (a wheel has no such program)")  # fmt: skip
+    return found

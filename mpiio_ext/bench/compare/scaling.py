@@ -28,8 +28,7 @@ from mpiio_ext.bench.compare.launches import (
     run_benchmark,
     scratch_file,
 )
-from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of
-from mpiio_ext.bench.errors import BenchError
+from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations
 from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result, renamed
 from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.common.progress import progress
@@ -346,12 +345,7 @@ def _print(results: Sequence[dict[str, Any]], peers: Sequence[Peer]) -> None:
 
 def run_scaling(options: Options, *, put: Callable[[str], None] | None, plot_path: Path | None) -> list[dict[str, Any]]:
     """Measure, print, and write the files; returns the results list."""
-    installations = find_installations()
-    if not installations:
-        raise BenchError(
-            "no MPI installation with this library and its benchmark program in C was found: run `make build` in a "
-            "source tree first (a wheel has no such program)"
-        )
+    installations = some_installations()
 
     def peers(ranks: int) -> list[Peer]:
         return [peer for installation in installations for peer in peers_of(installation, ranks)]

@@ -50,7 +50,7 @@ class LastWords:
         """Have `message` said, and this process ended, unless `dismiss` is called in time; the first message counts."""
         if self._helper is not None:
             return
-        text = f"mpiio-ext bench: {' '.join(message.split())}"
+        text = f"mpiio-ext: {' '.join(message.split())}"
         seconds = PATIENCE_S + self.phase_bytes // SLOWEST_BYTES_PER_S + _STEP_S * min(self._rank, _MOST_STEPS)
         words = ["/bin/sh", "-c", _HELPER, "sh", str(seconds), str(os.getpid()), text]
         with contextlib.suppress(OSError):  # no process left to be had: then the rank just waits

@@ -203,9 +203,5 @@ def read(file: Path) -> Forge:
     try:
         found.take("", documents.read_json(file))
         return found.result()
-    except OSError as error:
-        raise ArgumentError(f"{file}: cannot be read: {error.strerror}") from error
     except DocumentError as error:
         raise ArgumentError(str(error.of(file))) from error
-    except ValueError as error:
-        raise ArgumentError(f"{file}: is no JSON: {error}") from error

@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.bench.arguments import one_of
+from mpiio_ext.common.files import cannot_read
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -84,9 +85,10 @@ def _read(name: str) -> tuple[str, str, str]:
         path = Path(name)
         try:
             return path.stem, name, path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "not UTF-8"
-            raise ArgumentError(f"{name}: cannot be read ({reason})") from error
+        except OSError as error:
+            raise ArgumentError(cannot_read(name, error)) from error
+        except UnicodeDecodeError as error:
+            raise ArgumentError(f"{name}: cannot be read: not UTF-8") from error
     try:
         one_of(names())(name)
     except ValueError as error:

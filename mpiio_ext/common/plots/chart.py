@@ -181,7 +181,7 @@ Mark = Area | Bars | Boxes | Line | Rule | Segments | Spans | Text | Tiles
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """Marks between two axes; `legend`: its own, inside it; `room`: points above it, below its title."""
+    """Marks between two axes; `legend`: its own, beside it if it is long; `room`: points above it, below its title."""
 
     marks: Sequence[Mark]
     x: Axis = _ANY

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: Series that a legend inside the axes names at most.
+_MOST_INSIDE = 3
 #: Name of the SVG group of each series, with its number behind.
 SERIES_ID = "series-"
 
@@ -234,7 +236,9 @@ def _panel(axes: Axes, panel: Panel, theme: Theme, names: Sequence[str]) -> None
     _axis(axes, "y", panel.y)
     if panel.title:
         axes.set_title(panel.title, pad=panel.room, y=1.0)  # else all that is above the axes would be measured
-    if panel.legend:
+    if panel.legend and len(axes.get_legend_handles_labels()[1]) > _MOST_INSIDE:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)  # it would hide the lines
+    elif panel.legend:
         axes.legend()
 
 

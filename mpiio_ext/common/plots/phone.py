@@ -8,14 +8,17 @@ below.
 from __future__ import annotations
 
 import dataclasses
+import math
 import textwrap
 
-from mpiio_ext.common.plots.chart import Axis, Chart, Mark, Panel, Text
+from mpiio_ext.common.plots.chart import Axis, Bars, Chart, Mark, Panel, Text
 
 #: Width of a phone less the margins of a page, in points of 96 to the inch; and how much larger words are.
 WIDTH, SCALE = 336 * 0.75, 1.3
-#: Letters on a line across, of a name at the side, and of one in the legend; points that a letter takes.
-_ACROSS, _SIDE, _KEY, _LETTER = 38, 14, 34, 5.6
+#: Letters of a line across, of a name at the side, and of one in the legend; points that a letter takes.
+_ACROSS, _SIDE, _KEY, _LETTER = 28, 14, 34, 6.5
+#: Bars that can be told by notes at their ends; inches that turned names take.
+_MOST_NOTES, _TURNED = 4, 0.8
 #: Names below an axis.
 _MOST_NAMES = 16
 
@@ -33,10 +36,11 @@ def _below(axis: Axis) -> Axis:
     """Return an axis below: few round numbers, or names that are turned where they are long."""
     axis = dataclasses.replace(axis, label=_broken(axis.label, _ACROSS))
     if axis.ticks is None:
-        return dataclasses.replace(axis, most=min(axis.most or 4, 4))
+        return dataclasses.replace(axis, most=3)
     named = [(place, " ".join(text.split())) for place, text in axis.ticks if text]
-    if sum(len(text) + 2 for _, text in named) * _LETTER < WIDTH - 60:
-        return dataclasses.replace(axis, turn=0)
+    crowded = (1 + max((len(text) for _, text in named), default=0)) * _LETTER * len(named) / (WIDTH - 60)
+    if crowded < 1 or axis.date:  # of times some are enough
+        return dataclasses.replace(axis, ticks=axis.ticks if crowded < 1 else named[:: math.ceil(crowded)], turn=0)
     step = -(-len(named) // _MOST_NAMES)
     return dataclasses.replace(axis, ticks=[(at, shortened(text, 22)) for at, text in named[::step]], turn=50)
 
@@ -47,6 +51,8 @@ def _beside(axis: Axis) -> Axis:
 
 
 def _mark(mark: Mark) -> Mark:
+    if isinstance(mark, Bars) and not mark.across and len(mark.at) > _MOST_NOTES:
+        return dataclasses.replace(mark, notes=())
     return dataclasses.replace(mark, size=mark.size * SCALE) if isinstance(mark, Text) else mark
 
 
@@ -54,8 +60,9 @@ def _panel(panel: Panel, first: Panel, last: Panel) -> Panel:
     """Return a panel that stands alone; where axes were in common, it has the labels of the first and the last."""
     y = panel.y if panel.y.label else dataclasses.replace(panel.y, label=first.y.label)
     x = panel.x if panel.x.label or panel.x.ticks else dataclasses.replace(panel.x, label=last.x.label)
+    above = any(isinstance(mark, Text) and mark.inside != "data" and mark.y >= 1 for mark in panel.marks)
     return dataclasses.replace(panel, marks=[_mark(mark) for mark in panel.marks], legend=False, x=_below(x),
-                               y=_beside(y), title=_broken(panel.title, _ACROSS))  # fmt: skip
+                               y=_beside(y), title=_broken(panel.title, _ACROSS) or " " * above)  # fmt: skip
 
 
 def phone(chart: Chart) -> Chart:
@@ -71,8 +78,9 @@ def phone(chart: Chart) -> Chart:
                 shared = chart.share
                 first = row[0] if shared and row[0] is not None else one
                 below = chart.panels[-1][column] if shared else one
-                found.append([_panel(one, first, below or one)])
-                tall.append(max(height, 1.2) + 0.35)
+                panel = _panel(one, first, below or one)
+                found.append([panel])
+                tall.append(max(height, 1.2) + 0.35 + (_TURNED if panel.x.turn else 0))
     legends = chart.legend or any(panel.legend for row in chart.panels for panel in row if panel)
     keys = [(shortened(name, _KEY), look, width) for name, look, width in chart.keys]
     return dataclasses.replace(

@@ -1,0 +1,90 @@
+/*
+ * mpiox_live.h - a page of each rank that others may look at: who it is, and what it has read and written so far.
+ *
+ * Problem.   A user wants to see what a running job does, without an option at its start, without asking the ranks,
+ *            which may be stuck, and without slowing them down.
+ * Algorithm. Each process that calls MPI_Init makes a memfd and holds it open; `mpiio-ext top` finds it among the
+ *            descriptors in /proc/PID/fd and maps it for reading, as it does with the memory of delegates. The page has
+ *            a head, and an entry for each open file. An access adds to two numbers of its file's entry; a file that is
+ *            closed adds them to those of the head and frees its entry. `change` is odd meanwhile: who reads an odd
+ *            one, or another one afterwards, reads again.
+ * Guarantees. An access costs two atomic additions. Neither it nor opening or closing a file makes a system call more.
+ *            The page has no name, so that nothing is left behind however a process ends; its size is sealed,
+ *            so that a reader's mapping stays whole. Only processes of the same user, and root, can open it. Where
+ *            there is no memfd, no memory, or MPIOX_LIVE=0, the process counts for itself and nobody sees it.
+ * Layout.    mpiio_ext/top/pages.py reads the page: what changes here changes there, and MPIOX_LIVE_VERSION with it.
+ */
+#ifndef MPIOX_LIVE_H
+#define MPIOX_LIVE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MPIOX_LIVE_NAME "mpiio_ext.live" /* of the memfd */
+#define MPIOX_LIVE_MAGIC "MPIOXLIV"
+
+enum {
+    MPIOX_LIVE_VERSION = 1,
+    MPIOX_LIVE_HEAD_BYTES = 4096,
+    MPIOX_LIVE_FILES = 8000,      /* entries; files beyond them are counted in the head alone */
+    MPIOX_LIVE_FILES_STRICT = 60, /* where all memory must be there from the start: vm.overcommit_memory = 2 */
+    MPIOX_LIVE_PATH = 208
+};
+
+enum { MPIOX_LIVE_RUNNING = 1, MPIOX_LIVE_FINALIZED = 2 };
+
+/* What accesses add to; raised by any thread of the process. */
+typedef struct mpiox_live_counters {
+    atomic_int_least64_t bytes[2], calls[2]; /* reads, writes */
+} mpiox_live_counters;
+
+typedef struct mpiox_live_file {
+    mpiox_live_counters counters;
+    atomic_int_least64_t opened_ns; /* since 1970; 0: the entry is free */
+    int64_t spare;
+    char path[MPIOX_LIVE_PATH]; /* ends with NUL; of a longer one the end, behind "..." */
+} mpiox_live_file;
+
+typedef struct mpiox_live_page {
+    char magic[8];
+    int32_t version, head_bytes, file_bytes, files; /* of an entry; how many there are */
+    int64_t pid;                                    /* in the namespace of the process */
+    int64_t start_ticks;                            /* of the process: field 22 of /proc/PID/stat */
+    int64_t started_ns;                             /* when the library was loaded, since 1970 */
+    int32_t rank, ranks;                            /* in MPI_COMM_WORLD */
+    atomic_int state;                               /* last of what is set at the start; 0: not whole yet */
+    atomic_int files_end;                           /* one past the last entry that was ever used */
+    atomic_uint_least64_t change;                   /* odd: files are being opened or closed */
+    atomic_int_least64_t opened, open, unlisted;    /* files so far, now, and of those without an entry */
+    mpiox_live_counters rest;                       /* of closed files and of those without an entry */
+    char host[64], program[64];
+    char scheduler_job[64]; /* "": none */
+    char world[128];        /* what the launcher calls the job that MPI_COMM_WORLD is; "": it has no name */
+    char command[512];
+    char service[64];  /* of the delegates; "": none */
+    char arbiter[256]; /* folder of the arbiter that it follows; "": none */
+} mpiox_live_page;
+
+_Static_assert(sizeof(mpiox_live_page) <= MPIOX_LIVE_HEAD_BYTES, "the head does not fit");
+_Static_assert(sizeof(mpiox_live_file) == 256, "an entry has another size");
+
+/* MPI_Init is done: make the page. Local; nothing the second time. */
+void mpiox_live_begin(int rank, int ranks);
+/* MPI_Finalize: nothing follows. Local. */
+void mpiox_live_end(void);
+/* The job has delegates, and follows an arbiter ("": none). Local. */
+void mpiox_live_delegates(const char *service, const char *arbiter);
+/* A file is open; never NULL. */
+mpiox_live_counters *mpiox_live_open(const char *path);
+/* It is closed: nothing is added any more. NULL-safe. */
+void mpiox_live_close(mpiox_live_counters *counters);
+
+/* An access is done. */
+static inline void mpiox_live_count(mpiox_live_counters *counters, bool write, int64_t bytes)
+{
+    atomic_fetch_add_explicit(&counters->bytes[write], bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->calls[write], 1, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,66 @@
+"""``mpiio-ext top``: what the running jobs of this user do, on this node."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import click
+
+from mpiio_ext.common.commands import HELP, json_option
+from mpiio_ext.common.options import Duration
+from mpiio_ext.top import snapshot
+from mpiio_ext.top.snapshot import Snapshot, Watch
+
+#: Between two looks: more of them people do not see, and fewer are none.
+_LEAST_S, _MOST_S = 0.1, 86_400.0
+
+
+def _two_looks(name: str | None, interval_s: float) -> Snapshot:
+    """Return what is seen after an interval, so that rates are those of now; at once where there is nothing."""
+    watch = Watch()
+    seen = watch.look().only(name)
+    if seen.jobs:
+        time.sleep(interval_s)
+        seen = watch.look().only(name)
+    return seen
+
+
+@click.command(context_settings=HELP)
+@click.argument("job", required=False)
+@click.option("--interval", type=Duration(least=_LEAST_S), default="1s", show_default=True,
+              help="Time between two looks; rates are those of the last interval.")
+@click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")
+@click.option("--serve", "served", is_flag=True, help="Show it in a browser: the page's address is printed.")
+@click.option("--port", type=click.IntRange(0, 65535), help="With --serve: the port.  [default: one that is free]")
+@json_option("Print one JSON object and end.")
+def top(job: str | None, interval: float, once: bool, served: bool, port: int | None, as_json: bool) -> None:
+    """Show what your running MPI programs do: ranks, files, bandwidth, delegates.
+
+    JOB is the process ID of mpirun, the scheduler's number, the process of a rank, or the program's name (a glob).
+    Without it all your jobs on this node are listed, or the only one is shown. Press Ctrl-C to end.
+
+    The programs need no option and are not asked: what they have counted is read. Other nodes: run it there.
+    """
+    if interval > _MOST_S:
+        raise click.BadParameter(f"more than {_MOST_S:,.0f} s", param_hint="--interval")
+    if port is not None and not served:
+        raise click.UsageError("--port is the port of --serve: give --serve, too")
+    if served and (once or as_json):
+        raise click.UsageError("--serve goes on until Ctrl-C: leave --once and --json out")
+    if served:
+        from mpiio_ext.top.serve import serve
+
+        serve(job, interval, port or 0)
+        return
+    if as_json:
+        click.echo(json.dumps(snapshot.as_json(_two_looks(job, interval)), indent=1))
+        return
+    from mpiio_ext.top import screen
+
+    if once or not sys.stdout.isatty():
+        click.echo("\n".join(screen.lines(_two_looks(job, interval), job)))
+        return
+    watch = Watch()
+    screen.live(lambda: watch.look().only(job), job, interval)

@@ -1,0 +1,93 @@
+"""Tables on a terminal: lines of a width, the screen again and again until Ctrl-C."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from mpiio_ext.top.snapshot import Snapshot
+from mpiio_ext.top.tables import Table, job_list, notes, tables
+
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+_HOME, _LINE_END, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
+_STEP_S = 0.1
+#: Rows of a table that is cut to the terminal's height.
+_FEWEST_ROWS = 3
+NOTHING = ("No MPI program of this user with this library is running on this node. "
+           "mpiio-ext doctor -- ./app says whether the library reaches a program.")  # fmt: skip
+
+
+def _table(table: Table, rows: Sequence[Sequence[str]]) -> list[str]:
+    cells = [table.columns, *rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(table.columns))]
+    last = len(widths) - 1
+
+    def line(row: Sequence[str]) -> str:
+        return "  ".join(
+            text if column == last and table.last_text
+            else text.ljust(width) if column < table.texts
+            else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()  # fmt: skip
+
+    return [line(row) for row in cells]
+
+
+def lines(seen: Snapshot, name: str | None, *, height: int | None = None) -> list[str]:
+    """Return what is shown: of one job its tables, of several a list.
+
+    Parameters
+    ----------
+    seen : Snapshot
+    name : of the job that was asked for; None: none was.
+    height : lines that there is room for; None: any number.
+    """
+    if not seen.jobs:
+        text = NOTHING if name is None else f"No job {name} of this user on this node."
+        return [text, *notes(seen, None)]
+    single = seen.jobs[0] if len(seen.jobs) == 1 else None
+    parts = tables(seen, single) if single is not None else (job_list(seen),)
+    below = notes(seen, single)
+    if single is None:
+        below = (*below, "One of them: mpiio-ext top JOB")
+    room = None if height is None else height - len(below) - 1
+    found: list[str] = []
+    for index, table in enumerate(parts):
+        left = len(parts) - index
+        share = None if room is None else max(_FEWEST_ROWS, (room - len(found)) // left - 4)
+        shown = table.rows if share is None else table.rows[:share]
+        found += ["", table.title] if found else [table.title]
+        found += _table(table, shown) if table.rows else ["none"]
+        hidden = len(table.rows) - len(shown)
+        found += [f"… {hidden} more"] if hidden else []
+    return [*found, "", *below] if below else found
+
+
+def live(look: Callable[[], Snapshot], name: str | None, interval_s: float) -> None:
+    """Show the screen anew at each interval, and when the window has another size, until the user interrupts."""
+    out = sys.stdout
+    out.write(_ENTER)
+    try:
+        while True:
+            seen = look()
+            next_s = time.monotonic() + interval_s
+            size = None
+            while time.monotonic() < next_s:
+                now = shutil.get_terminal_size()
+                if now != size:
+                    size = now
+                    _draw(lines(seen, name, height=size.lines - 1), size.columns, size.lines)
+                time.sleep(min(_STEP_S, max(0.0, next_s - time.monotonic())))
+    except KeyboardInterrupt:
+        pass
+    finally:
+        out.write(_LEAVE)
+        out.flush()
+
+
+def _draw(shown: Sequence[str], columns: int, rows: int) -> None:
+    text = "".join(f"{line[:columns]}{_LINE_END}\r\n" for line in shown[: rows - 1])
+    sys.stdout.write(f"{_HOME}{text}{_BELOW}")
+    sys.stdout.flush()

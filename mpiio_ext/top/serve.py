@@ -1,0 +1,241 @@
+"""``mpiio-ext top --serve``: the tables in a browser, for this user alone.
+
+Problem. Every user of the machine can connect to a port of its loopback; a page of the Web that the user has open can
+send requests there, too, under a name that it lets point to the loopback.
+
+Algorithm. The first part of every path is a token of 256 random bits. It is in the address that is printed, and nowhere
+else: no cookie, which a browser would send to other ports of the same host, and no link leads away from the page. A
+request needs the token and a Host that is this machine's loopback; nothing is answered to others but 403. One thread
+looks at the jobs; requests get what it saw last.
+
+Guarantees. The server listens on 127.0.0.1 alone, over which the SSH tunnel comes that is printed. Tokens are compared
+in constant time. Nothing can be changed through it: only GET and HEAD are known. The page fetches from its own
+server only, which its Content-Security-Policy says to the browser. Of others at most `_MOST` connections are held, each
+for `_PATIENCE_S` at most.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import contextlib
+import hashlib
+import hmac
+import http.server
+import json
+import os
+import re
+import secrets
+import socket
+import threading
+import time
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+from mpiio_ext.common.page import fill
+from mpiio_ext.errors import MpiioExtError
+from mpiio_ext.top.screen import NOTHING
+from mpiio_ext.top.snapshot import Snapshot, Watch, as_json
+from mpiio_ext.top.tables import Table, job_list, notes, tables
+
+_ADDRESS = "127.0.0.1"
+_NAMES = frozenset({_ADDRESS, "localhost"})
+_FOLDER = Path(__file__).parent
+_PATIENCE_S = 10.0
+_MOST = 32
+#: Bandwidth of so much time is drawn.
+HISTORY_S = 300.0
+#: Rows of a table that a page shows.
+_MOST_ROWS = 500
+_SCRIPT = re.compile(r"<script>(.*?)</script>", re.S)
+
+
+class ServeError(MpiioExtError, OSError):
+    """The page cannot be served; the message says why."""
+
+
+class Model:
+    """What the page shows now, and the bandwidth of the last minutes."""
+
+    def __init__(self, watch: Watch, name: str | None, interval_s: float) -> None:
+        self._watch, self._name, self._interval_s = watch, name, interval_s
+        self._history: collections.deque[tuple[float, float, float]] = collections.deque(
+            maxlen=max(2, int(HISTORY_S / interval_s)))  # fmt: skip
+        self._shown: dict[str, Any] = {}
+        self.look()
+
+    def look(self) -> None:
+        """Look once."""
+        seen = self._watch.look().only(self._name)
+        moved = [watched.job.rates for watched in seen.jobs]
+        self._history.append((seen.sampled_unix_s, sum(each.written_bytes_per_s for each in moved),
+                              sum(each.read_bytes_per_s for each in moved)))  # fmt: skip
+        self._shown = _shown(seen, self._name, self._interval_s)
+
+    def keep_looking(self) -> None:
+        """Look until the program ends."""
+        while True:
+            time.sleep(self._interval_s)
+            self.look()
+
+    def content(self) -> dict[str, Any]:
+        """Return what the page shows, for its script."""
+        return {**self._shown, "history": [list(each) for each in self._history], "history_s": HISTORY_S}
+
+
+def _plain(table: Table) -> dict[str, Any]:
+    width = len(table.columns)
+    numbers = [column >= table.texts and not (table.last_text and column == width - 1) for column in range(width)]
+    hidden = len(table.rows) - _MOST_ROWS
+    return {"title": table.title, "columns": table.columns, "numbers": numbers, "rows": table.rows[:_MOST_ROWS],
+            "note": f"… {hidden} more" if hidden > 0 else ""}
+
+
+def _shown(seen: Snapshot, name: str | None, interval_s: float) -> dict[str, Any]:
+    single = seen.jobs[0] if len(seen.jobs) == 1 else None
+    parts = tables(seen, single) if single is not None else (job_list(seen),) if seen.jobs else ()
+    below = notes(seen, single)
+    if not seen.jobs:
+        below = (NOTHING if name is None else f"No job {name} of this user on this node.", *below)
+    return {"title": f"mpiio-ext top: {name or 'jobs'} on {seen.host}", "interval_s": interval_s,
+            "sampled_unix_s": seen.sampled_unix_s, "tables": [_plain(part) for part in parts], "notes": list(below),
+            "json": as_json(seen)}
+
+
+def _policy(page: str) -> str:
+    """Return what the browser may load for the page: its own script, its style, data of its own server."""
+    scripts = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(each.encode()).digest()).decode()}'"
+                       for each in _SCRIPT.findall(page))  # fmt: skip
+    return (f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; connect-src 'self'; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers one request: ``/TOKEN/`` is the page, ``/TOKEN/data`` what it shows now."""
+
+    server: Server
+    server_version = "mpiio-ext"
+    sys_version = ""
+    timeout = _PATIENCE_S
+
+    def do_GET(self) -> None:
+        """Answer."""
+        path = urlsplit(self.path).path
+        token, _, rest = path.removeprefix("/").partition("/")
+        if not self._is_meant() or not hmac.compare_digest(token.encode("utf-8", "replace"), self.server.token):
+            self._send(HTTPStatus.FORBIDDEN, "text/plain", "403: the address that mpiio-ext top printed is needed\n")
+        elif rest == "data":
+            self._send(HTTPStatus.OK, "application/json", json.dumps(self.server.model.content()))
+        elif rest == "":
+            page = self._page()
+            self._send(HTTPStatus.OK, "text/html", page, _policy(page))
+        else:
+            self._send(HTTPStatus.NOT_FOUND, "text/plain", "404\n")
+
+    do_HEAD = do_GET  # noqa: N815 - the name that the base class looks for
+
+    def _is_meant(self) -> bool:
+        """Return whether the request was sent to the loopback by its own name; other names may point there."""
+        hosts = self.headers.get_all("Host") or []
+        name, _, port = hosts[0].partition(":") if len(hosts) == 1 else ("", "", "")
+        return name.lower() in _NAMES and (port == "" or port.isdigit())
+
+    def _page(self) -> str:
+        content = self.server.model.content()
+        return fill(_FOLDER / "page.html", content, script=(_FOLDER / "script.js").read_text(encoding="utf-8"))
+
+    def _send(self, status: HTTPStatus, kind: str, text: str, policy: str = "default-src 'none'") -> None:
+        body = text.encode("utf-8", "replace")
+        self.send_response(status)
+        for name, value in {
+            "Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(body)), "Cache-Control": "no-store",
+            "Content-Security-Policy": policy, "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin",
+        }.items():  # fmt: skip
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+        """Say nothing: the token is in every path."""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves one model on a port of the loopback."""
+
+    daemon_threads = True
+    allow_reuse_address = False
+    request_queue_size = 128  # connections of others, which wait there, keep nobody out
+
+    def __init__(self, model: Model, port: int) -> None:
+        super().__init__((_ADDRESS, port), Handler)
+        self.model = model
+        self._secret = secrets.token_urlsafe(32)
+        self.token = self._secret.encode()
+        self._room = threading.BoundedSemaphore(_MOST)
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return f"http://{_ADDRESS}:{self.server_address[1]}/{self._secret}/"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread, unless there are many already."""
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, then make room."""
+        timer = threading.Timer(_PATIENCE_S, _hang_up, (request,))
+        timer.daemon = True
+        timer.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            timer.cancel()
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that hang up."""
+
+
+def _hang_up(connection: socket.socket) -> None:
+    """End a connection that takes too long, however slowly it goes on."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def serve(name: str | None, interval_s: float, port: int) -> None:
+    """Serve until the user interrupts.
+
+    Parameters
+    ----------
+    name : of the job; None: all jobs.
+    interval_s : between two looks.
+    port : 0: one that is free.
+
+    Raises
+    ------
+    ServeError
+        The port cannot be had.
+    """
+    model = Model(Watch(), name, interval_s)
+    try:
+        server = Server(model, port)
+    except OSError as error:
+        raise ServeError(f"port {port} of {_ADDRESS}: {os.strerror(error.errno or 0)}; --port 0 takes a free one"
+                         ) from error  # fmt: skip
+    threading.Thread(target=model.keep_looking, daemon=True).start()
+    number, host = server.server_address[1], os.uname().nodename
+    click.echo(server.url)
+    click.echo(f"From another machine, first: ssh -L {number}:{_ADDRESS}:{number} {host}")
+    click.echo("Who has the address sees what it shows. Ctrl-C ends it.")
+    with contextlib.suppress(KeyboardInterrupt), server:
+        server.serve_forever()

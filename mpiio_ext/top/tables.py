@@ -1,0 +1,141 @@
+"""What is shown of a snapshot: tables of words, the same on a terminal and in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mpiio_ext.common.units import amount_text, number_words
+from mpiio_ext.top.jobs import Rank, Rates, files_of
+from mpiio_ext.top.pages import Counts
+from mpiio_ext.top.snapshot import Snapshot, Watched
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table: `title` is a sentence above it, the first `texts` columns are words, the others numbers."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    texts: int = 1
+    last_text: bool = False
+
+
+def ago(seconds: float) -> str:
+    """Return a time that has passed: 4 s, 12:05, 1:02:03."""
+    minutes, rest = divmod(int(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}" if minutes else f"{rest} s"
+
+
+def _speed(bytes_per_s: float) -> str:
+    return f"{amount_text(round(bytes_per_s))}/s" if bytes_per_s else "–"
+
+
+def _mean(total: Counts, moved: Rates) -> str:
+    """Return the mean size of an access, in the last interval, or so far where there was none."""
+    calls = moved.reads_per_s + moved.writes_per_s
+    if calls > 0:
+        return amount_text(round(moved.bytes_per_s / calls))
+    calls = total.reads + total.writes
+    return amount_text(round((total.read_bytes + total.written_bytes) / calls)) if calls else "–"
+
+
+def _moved(total: Counts, moved: Rates) -> tuple[str, ...]:
+    return (_speed(moved.written_bytes_per_s), _speed(moved.read_bytes_per_s),
+            number_words(round(moved.reads_per_s + moved.writes_per_s)), _mean(total, moved),
+            amount_text(total.written_bytes), amount_text(total.read_bytes))  # fmt: skip
+
+
+_MOVED = ("written", "read", "calls/s", "mean size", "written so far", "read so far")
+
+
+def job_list(seen: Snapshot) -> Table:
+    """Return the jobs, a line each."""
+    rows = []
+    for watched in seen.jobs:
+        job, page = watched.job, watched.job.first
+        rows.append((job.name, page.scheduler_job or "–", page.program, _here(watched),
+                     ago(seen.sampled_unix_s - page.started_unix_s), *_moved(job.total, job.rates)))
+    return Table(title=f"Jobs on {seen.host}", columns=("job", "scheduler's", "program", "ranks", "up", *_MOVED),
+                 rows=tuple(rows), texts=3)
+
+
+def _here(watched: Watched) -> str:
+    here, all_of_them = len(watched.job.ranks), watched.job.first.ranks
+    return str(here) if here == all_of_them else f"{here} of {all_of_them}"
+
+
+def _rank_table(ranks: Sequence[Rank], title: str) -> Table:
+    rows = tuple((str(rank.page.rank), rank.state, str(rank.pid), str(rank.page.open),
+                  *_moved(rank.page.total, rank.rates)) for rank in ranks)  # fmt: skip
+    return Table(title=title, columns=("rank", "state", "pid", "files", *_MOVED), rows=rows, texts=2)
+
+
+def _file_table(watched: Watched) -> Table:
+    ranks = watched.job.ranks
+    rows = tuple((*_moved(file.total, file.rates), str(file.ranks), file.path) for file in files_of(ranks))
+    beyond = sum(rank.page.unlisted for rank in ranks)
+    more = f"; {beyond} openings that their ranks' pages have no room for are not listed" if beyond else ""
+    return Table(title=f"Open files{more}", columns=(*_MOVED, "ranks", "file"), rows=rows, texts=0, last_text=True)
+
+
+def _delegate_table(watched: Watched) -> Table:
+    rows = []
+    for row in watched.delegates:
+        item, speed = row.status, row.rates
+        rows.append((str(item.delegate), row.state, str(item.pid), str(item.queued), str(len(item.waiting)),
+                     _speed(speed.written_mb_per_s * 1e6), _speed(speed.read_mb_per_s * 1e6),
+                     _speed(speed.flushed_mb_per_s * 1e6), amount_text(item.dirty_bytes),
+                     f"{item.pages_used} of {item.pages}", str(item.counters["errors"])))
+    return Table(title=f"Delegates on {watched.delegates[0].status.host} (mpiio-ext delegates status says more)",
+                 columns=("#", "state", "pid", "queue", "waiting", "in", "out", "drain", "dirty", "pages", "errors"),
+                 rows=tuple(rows), texts=2)
+
+
+def _arbiter_line(watched: Watched) -> str:
+    given = watched.arbiter
+    if given is None:
+        return ""
+    if given.nodes is None:
+        return f"Arbiter {given.folder}: {given.problem}"
+    nodes = ", ".join(map(str, given.nodes)) or "none"
+    return f"Arbiter {given.folder}: I/O nodes {nodes} (map {given.generation})"
+
+
+def heading(seen: Snapshot, watched: Watched) -> str:
+    """Return which job it is."""
+    page = watched.job.first
+    scheduler = f", the scheduler's {page.scheduler_job}" if page.scheduler_job else ""
+    return (f"Job {watched.job.name}{scheduler}: {page.program}, {_here(watched)} ranks on {seen.host}, "
+            f"{ago(seen.sampled_unix_s - page.started_unix_s)}")  # fmt: skip
+
+
+def notes(seen: Snapshot, watched: Watched | None) -> tuple[str, ...]:
+    """Return sentences that stand below the tables."""
+    found = list(seen.problems)
+    if watched is not None:
+        job = watched.job
+        found += [line for line in (_arbiter_line(watched),) if line]
+        if job.first.service and not watched.delegates:
+            found.append("The job's delegates are not on this node.")
+        if job.first.ranks > len(job.ranks):
+            found.append(f"{job.first.ranks - len(job.ranks)} ranks are not seen: on other nodes (run this there, "
+                         "too), ended, or without the library.")
+        gone = [str(rank.page.rank) for rank in job.ranks if rank.state == "gone"]
+        if gone:
+            found.append(f"Gone, and MPI_Finalize was not seen: rank{'s' * (len(gone) > 1)} {', '.join(gone[:20])}"
+                         + (" …" if len(gone) > 20 else ""))
+    return tuple(found)
+
+
+def tables(seen: Snapshot, watched: Watched) -> tuple[Table, ...]:
+    """Return the tables of one job: the ranks that move most come first where not all can be shown."""
+    job = watched.job
+    parts = [_rank_table(job.ranks, heading(seen, watched)), _file_table(watched)]
+    if len(job.ranks) > 1:
+        whole = ("all", "", "", "", *_moved(job.total, job.rates))
+        parts[0] = Table(title=parts[0].title, columns=parts[0].columns, rows=(whole, *parts[0].rows), texts=2)
+    parts += [_delegate_table(watched)] if watched.delegates else []
+    return tuple(parts)

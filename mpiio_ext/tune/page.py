@@ -1,0 +1,81 @@
+"""What tuning found as a page: the decision, every run as a point, and every setting.
+
+Guarantees. Speeds are over the median of the program as it is. That a setting is faster is said only where the
+confirmation has decided so.
+"""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections.abc import Sequence
+
+from mpiio_ext.common import page
+from mpiio_ext.common.plots import Axis, Chart, Line, Look, Panel, Rule, look
+from mpiio_ext.tune.outcome import Record, Result
+from mpiio_ext.tune.report import Subject, gain_words, lines, settings_of
+from mpiio_ext.tune.setting import BASELINE
+
+_NONE = "No picture: the program as it is did not run to its end."
+
+
+def _lead(result: Result) -> str:
+    if result.verdict == "wins":
+        assert result.evidence is not None
+        return f"`{result.candidate}` makes the program {gain_words(result.evidence)}."
+    title = "Nothing wins" if result.verdict == "nothing" else "No decision"
+    return f"{title}: {result.reason}."
+
+
+def _title(result: Result) -> str:
+    count = len({record.setting for record in result.records})
+    if result.verdict != "wins" or result.evidence is None:
+        return f"No setting of {count} is shown to be faster than the program as it is"
+    found = result.evidence
+    return f"{found.gain:.3g} times as fast, {found.low:.3g} to {found.high:.3g} at {found.confidence:.0%} confidence"
+
+
+def chart(result: Result) -> Chart | None:
+    """Return every run as a point; None where the program as it is has no cost."""
+    known = [(record, record.cost) for record in result.records if record.cost]
+    base = [cost for record, cost in known if record.setting == BASELINE]
+    if not base:
+        return None
+    middle, best = statistics.median(base), result.candidate
+    names = ("the program as it is", "best setting", "other settings")
+
+    def which(record: Record) -> str:
+        return names[0] if record.setting == BASELINE else names[1] if record.setting == best else names[2]
+
+    marks: list[Line | Rule] = [Rule(at=1, across=True)]
+    for number, name in enumerate(names):
+        some = [(record.number, middle / cost) for record, cost in known if which(record) == name]
+        own = look(number)
+        if some:
+            x, y = zip(*some, strict=True)
+            marks.append(Line(x=x, y=y, name=name, look=Look(own.colour, "", own.marker), clip=False))
+    panel = Panel(marks=marks, x=Axis(label="run", whole=True),
+                  y=Axis(label="speed over the program as it is [×]", low=0, grid=True))  # fmt: skip
+    return Chart(name="tuning", title=_title(result), panels=[[panel]], legend="above")
+
+
+def _grids(result: Result, subject: Subject) -> Sequence[page.Grid]:
+    settings = [(str(setting), f"{len(costs):,}",
+                 subject.metric.shown(statistics.median(costs)) if costs else "–")
+                for setting, costs in settings_of(result)]  # fmt: skip
+    runs = [(f"{record.number}", record.phase, str(record.setting),
+             record.status + (f": {record.reason}" if record.reason else ""),
+             subject.metric.shown(record.cost) if record.cost is not None else "–") for record in result.records]
+    return (page.Grid(columns=("setting", "runs with a result", "median"), rows=settings, numbers=(False, True, True)),
+            page.Grid(columns=("run", "phase", "setting", "end", subject.metric.name), rows=runs, folded=True,
+                      numbers=(True, False, False, False, True)))  # fmt: skip
+
+
+def tuning_page(result: Result, subject: Subject) -> str:
+    """Return the page."""
+    drawn = chart(result)
+    caption = "Each run of the search, the race, and the confirmation, which alone decides. The line is 1."
+    sections = [page.Section(anchor="result", title="Result", sentences=lines(result, subject)),
+                page.Section(anchor="runs", title="Settings and runs", grids=_grids(result, subject))]  # fmt: skip
+    return page.document("Tuning", sections, lead=[_lead(result)], head=shlex.join(subject.command),
+                         picture=_NONE if drawn is None else page.drawn(drawn, caption=caption))  # fmt: skip

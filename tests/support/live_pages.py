@@ -1,0 +1,66 @@
+"""Pages of ranks as ``csrc/core/live`` makes them, of processes that are no ranks.
+
+`python live_pages.py RANKS FILES` holds some until its standard input ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import struct
+import sys
+import time
+
+HEAD, FILE = 4096, 256
+F_ADD_SEALS, SEALS = 1033, 1 | 2 | 4
+#: Bytes and calls of each file of a page, reads and writes.
+EACH = (30, 4000, 3, 40)
+
+
+def start_ticks(pid: int | str = "self") -> int:
+    """Return when a process was started, as /proc has it."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return int(file.read().rpartition(")")[2].split()[19])
+
+
+def content(
+    rank: int = 0, ranks: int = 1, files: int = 1, *, room: int = 8, version: int = 1, state: int = 1, change: int = 0,
+    magic: bytes = b"MPIOXLIV", pid: int = 0, ticks: int = 0, program: str = "app", world: str = "",
+    path: str = "/scratch/file", service: str = "", arbiter: str = "", rest: tuple[int, int, int, int] = (5, 6, 7, 8),
+) -> bytearray:  # fmt: skip
+    """Return the bytes of a page whose first `files` entries are in use."""
+    page = bytearray(HEAD + max(room, files) * FILE)
+    struct.pack_into("<8s4i3q", page, 0, magic, version, HEAD, FILE, max(room, files), pid or os.getpid(),
+                     ticks or start_ticks(), time.time_ns())
+    struct.pack_into("<4iQ3q4q", page, 48, rank, ranks, state, files, change, files + 2, files, 0, *rest)
+    for at, text in ((128, os.uname().nodename), (192, program), (320, world), (448, f"./{program} --in x"),
+                     (960, service), (1024, arbiter)):  # fmt: skip
+        page[at : at + len(text.encode())] = text.encode()
+    for index in range(files):
+        struct.pack_into("<6q208s", page, HEAD + index * FILE, *EACH, time.time_ns(), 0, f"{path}.{index}".encode())
+    return page
+
+
+def hold(page: bytes | bytearray, *, name: str = "mpiio_ext.live", sealed: bool = True) -> int:
+    """Return a descriptor of a memfd that holds a page."""
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.write(descriptor, page)
+    if sealed:
+        fcntl.fcntl(descriptor, F_ADD_SEALS, SEALS)
+    return descriptor
+
+
+def main() -> None:
+    """Hold pages, say so, and wait."""
+    ranks, files = map(int, sys.argv[1:])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    ticks = start_ticks()
+    for rank in range(ranks):
+        hold(content(rank, ranks, files, room=files, ticks=ticks))
+    print("ready", flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,300 @@
+"""`mpiio-ext top`: pages of ranks that are whole, torn, cut off, foreign or dead; how many; what is shown of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner
+
+from mpiio_ext.cli import main
+from mpiio_ext.top import jobs, pages, screen, snapshot
+from mpiio_ext.top.pages import Counts, PageError
+from support import cbuild, live_pages
+from support.live_pages import content, hold
+from support.tiers import slow
+
+
+@contextlib.contextmanager
+def descriptor_of(page: bytes | bytearray, **changes: object) -> Iterator[pathlib.Path]:
+    held = hold(page, **changes)  # type: ignore[arg-type]
+    try:
+        yield pathlib.Path(f"/proc/{os.getpid()}/fd/{held}")
+    finally:
+        os.close(held)
+
+
+def own(found: tuple[jobs.Job, ...], pid: int | None = None) -> list[jobs.Rank]:
+    """Return the ranks of one process, of all that are seen: other jobs of this user may run."""
+    return [rank for job in found for rank in job.ranks if rank.pid == (pid or os.getpid())]
+
+
+@contextlib.contextmanager
+def holding(ranks: int, files: int) -> Iterator[subprocess.Popen[str]]:
+    """Have pages in another process."""
+    with subprocess.Popen([sys.executable, live_pages.__file__, str(ranks), str(files)], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+# ---- one page --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("files", "threads"), [(0, 1), (1, 1), (9000, 8)])
+def test_the_page_in_c(files: int, threads: int) -> None:
+    """Also with more files than it has entries, and with threads that access one file; under sanitizers."""
+    program = cbuild.program("live/test_live.c", "common", "stats", "live")
+    out = cbuild.check(program, str(files), str(threads)).splitlines()
+    assert out[0] == f"page {4096 + 8000 * 256}"
+    assert out[-1].endswith(" 0 failures")
+
+
+@pytest.mark.parametrize(("value", "seen"), [("0", False), ("false", False), ("OFF", False), ("disabled", False),
+                                             ("1", True), ("", True), ("00", True)])  # fmt: skip
+def test_the_variable_leaves_it_out(value: str, seen: bool) -> None:
+    out = cbuild.check(cbuild.program("live/test_live.c", "common", "stats", "live"), "3", "2", MPIOX_LIVE=value)
+    assert out.startswith("page " if seen else "no page\n")
+    assert out.splitlines()[-1].endswith(" 0 failures")
+
+
+@pytest.mark.parametrize(("blocks", "line"), [(64, f"page {4096 + 60 * 256}"), (8, "no page")])
+def test_where_files_may_not_be_large(blocks: int, line: str) -> None:
+    """Under ulimit -f the page is smaller, or there is none; no signal ends the process."""
+    program = cbuild.program("live/test_live.c", "common", "stats", "live")
+    done = subprocess.run(["sh", "-c", f'ulimit -f {blocks} && exec "$0" 100 2', program], capture_output=True,
+                          text=True, timeout=60)  # fmt: skip
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, line), done.stderr
+
+
+@pytest.mark.parametrize("files", [0, 1, 5000])
+def test_a_page_is_read(files: int) -> None:
+    with descriptor_of(content(2, 7, files, program="lmp", service="s", arbiter="/a")) as path:
+        page = pages.read(path)
+    assert (page.rank, page.ranks, page.program, page.service, page.arbiter) == (2, 7, "lmp", "s", "/a")
+    assert (page.command, page.finalized, page.opened, page.open) == ("./lmp --in x", False, files + 2, files)
+    assert page.total == Counts(5 + 30 * files, 6 + 4000 * files, 7 + 3 * files, 8 + 40 * files)
+    assert [file.path for file in page.files] == [f"/scratch/file.{index}" for index in range(files)]
+    assert all(file.counts == Counts(*live_pages.EACH) for file in page.files)
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        (content(version=2), "another version"),
+        (content(magic=b"SOMETHNG"), "no page of a rank"),
+        (content(state=0), "not whole yet"),
+        (content()[:4095], "cut off"),
+        (content()[:4096], "cut off"),
+        (content()[:-256], "cut off"),
+        (content() + bytes(8), "cut off"),
+        (b"", "cut off"),
+        (content(3, 3), "rank cannot be"),
+        (content(-1, 3), "rank cannot be"),
+        (content(room=2)[:60] + b"\xff\xff\xff\x7f" + content(room=2)[64:], "numbers of files cannot be"),
+        (bytes(range(256)) * 32, "no page of a rank"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_no_page(page: bytes, reason: str) -> None:
+    with descriptor_of(page) as path, pytest.raises(PageError, match=reason):
+        pages.read(path)
+
+
+def test_a_page_that_could_shrink_is_not_mapped(tmp_path: pathlib.Path) -> None:
+    with descriptor_of(content(), sealed=False) as path, pytest.raises(PageError, match="not sealed"):
+        pages.read(path)
+    (tmp_path / "page").write_bytes(content())
+    with pytest.raises(PageError, match="not sealed"):
+        pages.read(tmp_path / "page")
+    with descriptor_of(content()) as path, pytest.raises(PageError, match="another file"):
+        pages.read(path, (1, 1))
+
+
+def test_a_page_of_a_process_that_was_stopped_within_a_change() -> None:
+    with descriptor_of(content(change=7)) as path:
+        assert pages.read(path).total == Counts(35, 4006, 10, 48)
+
+
+TURNING = """
+import mmap, time
+from support.live_pages import content, hold
+fd = hold(content(files=1, rest=(0, 0, 0, 0)))
+words = memoryview(mmap.mmap(fd, 4096 + 8 * 256)).cast("q")
+print(fd, flush=True)
+while True:  # a file is closed and opened: what it counted is in its entry, or in the head
+    for here, there in ((512, 12), (12, 512)):
+        words[8] += 1
+        values = words[here : here + 4].tolist()
+        for index in range(4):
+            words[here + index] = 0
+        words[516] = int(there == 512)
+        for index in range(4):
+            words[there + index] += values[index]
+        words[8] += 1
+        time.sleep(0.0005)
+"""
+
+
+def test_totals_are_those_of_one_moment() -> None:
+    """A file that is being closed is counted once, never twice or not at all."""
+    environment = {**os.environ, "PYTHONPATH": str(cbuild.ROOT / "tests")}
+    with subprocess.Popen([sys.executable, "-c", TURNING], stdout=subprocess.PIPE, text=True,
+                          env=environment) as process:  # fmt: skip
+        assert process.stdout is not None
+        path = f"/proc/{process.pid}/fd/{int(process.stdout.readline())}"
+        seen = [pages.read(path) for _ in range(2000)]
+        process.kill()
+    assert {len(page.files) for page in seen} == {0, 1}
+    assert {page.total for page in seen} == {Counts(*live_pages.EACH)}
+
+
+def test_texts_cannot_reach_the_terminal() -> None:
+    with descriptor_of(content(program="\x1b[2Jrm\n", path="/\x1b]0;x\x07/\u202e")) as path:
+        page = pages.read(path)
+    assert page.program == "?[2Jrm?"
+    assert page.files[0].path == "/?]0;x?/?.0"
+
+
+# ---- jobs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_of_another_version_is_told() -> None:
+    with descriptor_of(content(version=9)):
+        watch = snapshot.Watch()
+        assert any("another version of the library" in text for text in watch.look().problems)
+
+
+def test_a_page_that_a_child_holds_is_not_the_childs() -> None:
+    """The rank is gone; a process that it has forked has its descriptor still."""
+    with descriptor_of(content(ticks=live_pages.start_ticks() - 1)), descriptor_of(content(pid=os.getppid())):
+        assert own(jobs.Watch().look()) == []
+
+
+def test_foreign_memory_is_left_alone() -> None:
+    with descriptor_of(content(), name="other"), descriptor_of(content(), name="mpiox"):
+        assert own(jobs.Watch().look()) == []
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_of_a_killed_job(sent: signal.Signals) -> None:
+    with holding(3, 2) as process:
+        watch = jobs.Watch()
+        assert [rank.page.rank for rank in own(watch.look(), process.pid)] == [0, 1, 2]
+        process.send_signal(sent)
+        process.wait(10)
+        gone = own(watch.look(), process.pid)
+        assert [(rank.state, rank.lives) for rank in gone] == [("gone", False)] * 3
+        assert gone[0].page.total == Counts(65, 8006, 13, 88)
+        assert own(jobs.Watch().look(), process.pid) == []
+
+
+def test_ranks_that_have_ended_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    with holding(1, 0) as process:
+        watch = jobs.Watch()
+        watch.look()
+        process.kill()
+        process.wait(10)
+        monkeypatch.setattr(jobs, "REMEMBERED_S", 0.0)
+        assert own(watch.look(), process.pid) == []
+
+
+def test_a_stopped_process_is_seen() -> None:
+    with holding(1, 1) as process:
+        process.send_signal(signal.SIGSTOP)
+        deadline = time.monotonic() + 10
+        while not (found := jobs.process(process.pid)) or found.state != "T":
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert [rank.state for rank in own(jobs.Watch().look(), process.pid)] == ["stopped"]
+
+
+@pytest.mark.parametrize("ranks", [1, 7, *slow(10_000)])
+def test_sizes(ranks: int) -> None:
+    """All ranks of a node are seen, with nothing kept open; 10,000 of them within the patience of a person."""
+    with holding(ranks, 1) as process:
+        before = len(os.listdir("/proc/self/fd"))
+        began = time.monotonic()
+        watch = snapshot.Watch()
+        name = str(process.pid)
+        seen = watch.look().only(name)
+        shown = screen.lines(seen, name, height=40)
+        took_s = time.monotonic() - began
+        assert len(os.listdir("/proc/self/fd")) == before
+        assert [rank.page.rank for rank in seen.jobs[0].job.ranks] == list(range(ranks))
+        assert seen.jobs[0].job.total.written_bytes == 4006 * ranks
+        assert len(shown) <= 40
+        assert len(snapshot.as_json(seen)["jobs"][0]["ranks_seen"]) == ranks
+    assert took_s < 60
+
+
+def test_rates_follow_from_two_looks() -> None:
+    before, now = Counts(0, 1000, 1, 10), Counts(500, 3000, 0, 30)
+    moved = jobs.rates(before, now, 2.0)
+    assert (moved.read_bytes_per_s, moved.written_bytes_per_s) == (250, 1000)
+    assert (moved.reads_per_s, moved.writes_per_s) == (0, 10)
+    assert jobs.rates(before, now, 0.0) == jobs.Rates()
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def run(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(main, ["top", *words])
+    return done.exit_code, done.output
+
+
+def test_the_command_without_a_job() -> None:
+    status, text = run("no such program", "--once")
+    assert (status, text) == (0, "No job no such program of this user on this node.\n")
+    assert json.loads(run("no such program", "--json")[1])["jobs"] == []
+
+
+def test_the_command_shows_a_job() -> None:
+    with holding(4, 3) as process:
+        status, text = run(str(process.pid), "--interval", "0.1s")
+        found = json.loads(run(str(process.pid), "--json", "--interval", "100ms")[1])
+    assert status == 0
+    assert "app, 4 ranks on" in text and "/scratch/file.2" in text
+    (job,) = found["jobs"]
+    assert (job["ranks"], job["ranks_here"], job["program"]) == (4, 4, "app")
+    assert job["written_bytes"] == 4 * (6 + 3 * 4000)
+    assert [(file["path"], file["ranks"], file["written_bytes"]) for file in job["files"]] == [
+        (f"/scratch/file.{index}", 4, 16000) for index in range(3)
+    ]
+
+
+@pytest.mark.parametrize("words", [
+    ("--interval", "0"), ("--interval", "0.01s"), ("--interval", "-1s"), ("--interval", "inf"), ("--interval", "nan"),
+    ("--interval", "86401s"), ("--interval", "1000000000h"), ("--port", "80"), ("--serve", "--port", "-1"),
+    ("--serve", "--port", "65536"), ("--serve", "--once"), ("--serve", "--json"),
+])  # fmt: skip
+def test_what_cannot_be_used_is_refused(words: tuple[str, ...]) -> None:
+    status, text = run(*words)
+    assert status == 2
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("interval", ["0.1", "1s", "24h"])
+def test_intervals_that_are_taken(interval: str) -> None:
+    assert run("no such program", "--once", "--interval", interval)[0] == 0
+
+
+def test_a_screen_fits_its_height() -> None:
+    with holding(50, 40) as process:
+        seen = snapshot.Watch().look().only(str(process.pid))
+    for height in (16, 24, 200):
+        shown = screen.lines(seen, None, height=height)
+        assert len(shown) <= height
+    assert sum("/scratch/file." in line for line in screen.lines(seen, None)) == 40
