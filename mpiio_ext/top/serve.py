@@ -22,6 +22,7 @@ import contextlib
 import hashlib
 import hmac
 import http.server
+import importlib
 import json
 import os
 import re
@@ -36,6 +37,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from mpiio_ext.common.extras import needing
 from mpiio_ext.common.page import fill
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.top.screen import NOTHING
@@ -225,7 +227,11 @@ def serve(name: str | None, interval_s: float, port: int) -> None:
     ------
     ServeError
         The port cannot be had.
+    MissingExtraError
+        What makes pages is not installed.
     """
+    with needing("analytics", "mpiio-ext top --serve"):
+        importlib.import_module("jinja2")  # now, and not when the first browser asks
     model = Model(Watch(), name, interval_s)
     try:
         server = Server(model, port)

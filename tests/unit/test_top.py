@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 
@@ -298,3 +302,26 @@ def test_a_screen_fits_its_height() -> None:
         shown = screen.lines(seen, None, height=height)
         assert len(shown) <= height
     assert sum("/scratch/file." in line for line in screen.lines(seen, None)) == 40
+
+
+def test_a_terminal_is_drawn_until_ctrl_c() -> None:
+    """The screen is left as it was, and the status is 0; a window of another size is drawn at once."""
+    own_end, its_end = pty.openpty()
+    fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 20, 60, 0, 0))
+    words = ["env", "--default-signal=INT", "-u", "COLUMNS", "-u", "LINES", sys.executable, "-m", "mpiio_ext", "top",
+             "nosuchprogram", "--interval", "1h"]  # fmt: skip
+    with (subprocess.Popen(words, stdin=its_end, stdout=its_end, stderr=its_end) as process,
+          open(own_end, "rb", 0) as out):
+        os.close(its_end)
+        shown = b""
+        for width in (60, 30):
+            line = b"No job nosuchprogram of this user on this node."[:width] + b"\x1b[K"
+            while line not in shown:
+                shown += out.read(4096)
+            fcntl.ioctl(own_end, termios.TIOCSWINSZ, struct.pack("4H", 20, 30, 0, 0))
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # of a terminal whose other end is closed
+            while more := out.read(4096):
+                shown += more
+        assert process.wait(30) == 0
+    assert shown.startswith(b"\x1b[?1049h") and shown.endswith(b"\x1b[?1049l")
