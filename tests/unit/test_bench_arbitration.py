@@ -57,7 +57,7 @@ def test_the_section_of_the_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("{", "cannot be read: Expecting"), ("[]", "/: a list of 0 is not an object"), ("{}", '/: "what" is missing'),
+    ("{", "is not JSON: Expecting"), ("[]", "/: a list of 0 is not an object"), ("{}", '/: "what" is missing'),
     ('{"what": "arbitration run", "format": 1}', '"configuration" is missing'),
     ('{"what": "arbitration run", "format": 2}', "/format: 2 is greater than 1"),
     ('{"what": "arbitration run", "format": 1, "configuration": {"ranks": 2, "io_nodes": 2}, "policies": {"mckp": '
