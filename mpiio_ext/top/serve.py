@@ -30,6 +30,7 @@ import secrets
 import socket
 import threading
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ class Model:
         self._history: collections.deque[tuple[float, float, float]] = collections.deque(
             maxlen=max(2, int(HISTORY_S / interval_s)))  # fmt: skip
         self._shown: dict[str, Any] = {}
+        self.failure: Exception | None = None
         self.look()
 
     def look(self) -> None:
@@ -78,11 +80,16 @@ class Model:
                               sum(each.read_bytes_per_s for each in moved)))  # fmt: skip
         self._shown = _shown(seen, self._name, self._interval_s)
 
-    def keep_looking(self) -> None:
-        """Look until the program ends."""
-        while True:
-            time.sleep(self._interval_s)
-            self.look()
+    def keep_looking(self, end: Callable[[], None]) -> None:
+        """Look until that fails; then call `end`, so that nobody is shown what was seen last as if it were now."""
+        try:
+            while True:
+                time.sleep(self._interval_s)
+                self.look()
+        except Exception as error:  # of a thread, which nobody waits for
+            self.failure = error
+        finally:
+            end()
 
     def content(self) -> dict[str, Any]:
         """Return what the page shows, for its script."""
@@ -226,7 +233,7 @@ def serve(name: str | None, interval_s: float, port: int) -> None:
     Raises
     ------
     ServeError
-        The port cannot be had.
+        The port cannot be had; the jobs cannot be looked at any more.
     MissingExtraError
         What makes pages is not installed.
     """
@@ -238,10 +245,12 @@ def serve(name: str | None, interval_s: float, port: int) -> None:
     except OSError as error:
         raise ServeError(f"port {port} of {_ADDRESS}: {os.strerror(error.errno or 0)}; --port 0 takes a free one"
                          ) from error  # fmt: skip
-    threading.Thread(target=model.keep_looking, daemon=True).start()
+    threading.Thread(target=model.keep_looking, args=(server.shutdown,), daemon=True).start()
     number, host = server.server_address[1], os.uname().nodename
     click.echo(server.url)
     click.echo(f"From another machine, first: ssh -L {number}:{_ADDRESS}:{number} {host}")
     click.echo("Who has the address sees what it shows. Ctrl-C ends it.")
     with contextlib.suppress(KeyboardInterrupt), server:
         server.serve_forever()
+    if model.failure is not None:
+        raise ServeError(f"jobs cannot be looked at any more: {model.failure}") from model.failure

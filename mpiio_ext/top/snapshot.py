@@ -83,8 +83,9 @@ class _Maps:
             new = Arbitrated(folder=folder, generation=found.generation, nodes=nodes, problem=problem)
         except (OSError, mapfile.MapError) as error:
             new = Arbitrated(folder=folder, problem=str(error))
+        finally:
+            self._reading.discard((folder, job))
         self._known[folder, job] = new
-        self._reading.discard((folder, job))
 
 
 class Watch:

@@ -13,18 +13,19 @@ from support.launch import MEMORY
 pytestmark = pytest.mark.mpi
 
 PLACE = MEMORY or "{folder}"
+GIB = 1 << 30
 METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 
-# Every rank has PIECES pieces, each 1 GiB behind that of the rank before: one call, statistics of all ranks together.
+# Every rank has PIECES pieces, each GAP bytes behind that of the rank before: one call, statistics of all ranks.
 FAR = """
 import pathlib, sys
 import mpiio_ext
 import numpy as np
 from mpi4py import MPI
-comm, path, pieces = MPI.COMM_WORLD, pathlib.Path(sys.argv[1]), int(sys.argv[2])
-gib, length = 1 << 30, 5000
+comm, path, pieces, gap = MPI.COMM_WORLD, pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+length = 5000
 fh = MPI.File.Open(comm, str(path), MPI.MODE_CREATE | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE)
-fh.Set_view(comm.rank * gib + 12345, MPI.BYTE, MPI.BYTE.Create_contiguous(length).Create_resized(0, comm.size * gib)
+fh.Set_view(comm.rank * gap + 12345, MPI.BYTE, MPI.BYTE.Create_contiguous(length).Create_resized(0, comm.size * gap)
             .Commit())
 mine = np.random.default_rng(comm.rank).integers(0, 256, pieces * length, dtype=np.uint8)
 back = np.zeros_like(mine)
@@ -34,7 +35,7 @@ fh.Read_at_all(0, back)
 assert np.array_equal(back, mine)
 with path.open("rb") as file:
     for piece in range(pieces):
-        file.seek((piece * comm.size + comm.rank) * gib + 12345)
+        file.seek((piece * comm.size + comm.rank) * gap + 12345)
         assert file.read(length) == mine[piece * length : (piece + 1) * length].tobytes()
 stats = mpiio_ext.stats.of(fh)
 assert stats.collective_writes == stats.collective_reads == 1
@@ -61,11 +62,19 @@ for number in range(12):
     owners = np.sort(random.integers(0, comm.size, count)) if number % 3 == 0 else random.integers(0, comm.size, count)
     own = np.flatnonzero(owners == comm.rank)
     fh = MPI.File.Open(comm, str(path), MPI.MODE_CREATE | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE)
-    view = MPI.BYTE.Create_hindexed(lengths[own].tolist(), begins[own].tolist()).Commit() if len(own) else MPI.BYTE
+    nothing = ([0], [int(begins[-1]) + (1 << 34)]) if number % 2 else ([], [])  # a block of no bytes, far behind
+    blocks = lengths[own].tolist() + nothing[0], begins[own].tolist() + nothing[1]
+    view = MPI.BYTE.Create_hindexed(*blocks).Commit() if len(own) else MPI.BYTE
     fh.Set_view(0, MPI.BYTE, view)
     mine = np.random.default_rng([number, comm.rank]).integers(1, 256, int(lengths[own].sum()), dtype=np.uint8)
     back = np.zeros_like(mine)
-    fh.Write_all(mine)
+    if number % 4 == 1:
+        fh.Iwrite_all(mine).Wait()
+    elif number % 4 == 2:
+        fh.Write_all_begin(mine)
+        fh.Write_all_end(mine)
+    else:
+        fh.Write_all(mine)
     comm.Barrier()
     fh.Read_at_all(0, back)
     assert np.array_equal(back, mine), number
@@ -84,9 +93,9 @@ if comm.rank == 0:
 """
 
 
-def far(pieces: int, method: str, more: str = "") -> Case:
+def far(pieces: int, method: str, more: str = "", gap: int = GIB) -> Case:
     hints = f"*:mpiox_exchange=two_phase:mpiox_partition={method}:striping_unit=1m:striping_factor=3{more}"
-    return Case(text=FAR, ranks=3, arguments=(f"{PLACE}/mpiio_ext_far_{os.getpid()}", str(pieces)),
+    return Case(text=FAR, ranks=3, arguments=(f"{PLACE}/mpiio_ext_far_{os.getpid()}", str(pieces), str(gap)),
                 environment={"MPIOX_HINTS": hints})
 
 
@@ -98,8 +107,9 @@ def scattered(method: str, more: str = "") -> Case:
 
 # Without a hint far pieces are nobody's to exchange where one page cache serves all.
 DIRECT = FAR.replace("print(*found)", "print(stats.reason)")
-CASES = {"direct": Case(text=DIRECT, ranks=3, arguments=(f"{PLACE}/mpiio_ext_far_{os.getpid()}", "2"))}
+CASES = {"direct": Case(text=DIRECT, ranks=3, arguments=(f"{PLACE}/mpiio_ext_far_{os.getpid()}", "2", str(GIB)))}
 CASES |= {f"far {method} {pieces}": far(pieces, method) for method in METHODS for pieces in (2, 8)}
+CASES["many"] = far(20, "static_cyclic", gap=GIB // 8)
 CASES["far nodes"] = far(2, "static_cyclic", ":mpiox_ranks_per_node=2")
 CASES |= {f"scattered {method}": scattered(method) for method in METHODS}
 CASES["scattered nodes"] = scattered("static_cyclic", ":mpiox_ranks_per_node=2")
@@ -113,6 +123,12 @@ def test_windows_between_pieces_are_not_read(cases: Cases, name: str) -> None:
     assert writes == pieces
     assert pieces <= reads <= 4 * pieces
     assert rounds <= 3 * 4 * pieces
+
+
+def test_more_pieces_than_spans(cases: Cases) -> None:
+    """Equally far from each other: what has no span of its own lies within the last one; every byte is right."""
+    writes, reads, _ = map(int, cases.result("many").stdout[0].split())
+    assert writes == 3 * 20 <= reads
 
 
 def test_far_pieces_are_sparse(cases: Cases) -> None:

@@ -137,6 +137,25 @@ def test_it_listens_on_the_loopback_alone(server: serve.Server) -> None:
     assert len(path_of(server).strip("/")) >= 43  # 256 bits
 
 
+def test_what_was_seen_last_is_not_shown_for_ever(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the jobs cannot be looked at any more the server ends, and says why."""
+    class Failing(snapshot.Watch):
+        looks = 0
+
+        def look(self) -> snapshot.Snapshot:
+            self.looks += 1
+            if self.looks > 2:
+                raise OSError(24, "Too many open files", "/proc")
+            return super().look()
+
+    monkeypatch.setattr(serve, "Watch", Failing)
+    with pytest.raises(serve.ServeError, match=r"jobs cannot be looked at any more: .*Too many open files: '/proc'"):
+        serve.serve("nosuch", 0.05, 0)
+    assert "http://127.0.0.1:" in capsys.readouterr().out
+
+
 def test_ctrl_c_ends_it() -> None:
     """The address and the tunnel are printed at once; a second server cannot take the port."""
     words = ["env", "--default-signal=INT", sys.executable, "-m", "mpiio_ext", "top", "--serve", "nosuch"]

@@ -29,8 +29,10 @@ static void add_run(mpiox_contribution *c, const mpiox_run *run)
         add_to_spans(c, begin, begin + spread + run->length);
         return;
     }
-    for (int64_t i = 0; i < run->count; i++)
+    for (int64_t i = 0; i < run->count && i < MPIOX_SPANS_MAX; i++)
         add_to_spans(c, begin + i * run->stride, begin + i * run->stride + run->length);
+    if (run->count > MPIOX_SPANS_MAX) /* there is no span left: the last one holds the others */
+        add_to_spans(c, begin + spread, begin + spread + run->length);
 }
 
 /* One span, as long as the pieces are not known to ascend. */
