@@ -29,12 +29,15 @@ def content(
     magic: bytes = b"MPIOXLIV", pid: int = 0, ticks: int = 0, program: str = "app", world: str = "",
     path: str = "/scratch/file", service: str = "", arbiter: str = "", rest: tuple[int, int, int, int] = (5, 6, 7, 8),
 ) -> bytearray:  # fmt: skip
-    """Return the bytes of a page whose first `files` entries are in use."""
+    """Return the bytes of a page whose first `files` entries are in use.
+
+    Where the launcher gives the job no name it has that of this process: tests in other processes are other jobs.
+    """
     page = bytearray(HEAD + max(room, files) * FILE)
     struct.pack_into("<8s4i3q", page, 0, magic, version, HEAD, FILE, max(room, files), pid or os.getpid(),
                      ticks or start_ticks(), time.time_ns())
     struct.pack_into("<4iQ3q4q", page, 48, rank, ranks, state, files, change, files + 2, files, 0, *rest)
-    for at, text in ((128, os.uname().nodename), (192, program), (320, world), (448, f"./{program} --in x"),
+    for at, text in ((128, os.uname().nodename), (192, program), (320, world or f"test-{os.getpid()}"), (448, f"./{program} --in x"),
                      (960, service), (1024, arbiter)):  # fmt: skip
         page[at : at + len(text.encode())] = text.encode()
     for index in range(files):
