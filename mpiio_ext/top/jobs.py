@@ -5,7 +5,8 @@ of: MPICH gives a job no name.
 
 Algorithm. A page belongs to the process that was started when it says, among those that hold it open. Ranks are of one
 job when the same launcher has started them: the nearest process above a rank that is one, and the launchers directly
-above that; without a launcher, the parent. The launcher's process ID is the job's name.
+above that. Without a launcher a rank of several belongs to its parent, and one that is alone is a job. The launcher's
+process ID is the job's name.
 
 Guarantees. Looking asks nothing of a rank and writes nothing; a rank that is stuck or stopped is seen as others are.
 Descriptors of all processes are gone through for a tenth of the time at most; pages found are read at every look.
@@ -204,7 +205,7 @@ class Watch:
                 continue
             owner = self._owner(page, paths)
             if owner is not None:
-                job = f"{self._launcher(owner[0], above)} {page.world}"
+                job = f"{self._launcher(owner[0], above, alone=page.ranks == 1)} {page.world}"
                 self._seen[identity] = _Seen(*owner, job, page, time.monotonic())
 
     def _owner(self, page: Page, paths: Iterable[Path]) -> tuple[int, Path] | None:
@@ -224,7 +225,7 @@ class Watch:
                     return int(line.split()[-1])
         return pid
 
-    def _launcher(self, pid: int, known: dict[int, Process | None]) -> str:
+    def _launcher(self, pid: int, known: dict[int, Process | None], *, alone: bool) -> str:
         """Return the launcher's process, and the daemon of it that has started this rank."""
         def look(one: int) -> Process | None:
             if one not in known:
@@ -237,7 +238,7 @@ class Watch:
         for _ in range(_MOST_ABOVE):
             found = look(at) if at > 1 else None
             if found is None:
-                return str(pid if parent <= 1 else parent)
+                return str(pid if alone or parent <= 1 else parent)
             if is_launcher_process(found.name):
                 break
             at = found.parent

@@ -1,6 +1,7 @@
 """Pages of ranks as ``csrc/core/live`` makes them, of processes that are no ranks.
 
-`python live_pages.py RANKS FILES` holds some until its standard input ends.
+`python live_pages.py RANKS FILES [WORLD]` holds some until its standard input ends. WORLD, "RANK/RANKS", makes the
+first one that rank of so many, in a job without a name.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ def content(
     struct.pack_into("<8s4i3q", page, 0, magic, version, HEAD, FILE, max(room, files), pid or os.getpid(),
                      ticks or start_ticks(), time.time_ns())
     struct.pack_into("<4iQ3q4q", page, 48, rank, ranks, state, files, change, files + 2, files, 0, *rest)
-    for at, text in ((128, os.uname().nodename), (192, program), (320, world or f"test-{os.getpid()}"), (448, f"./{program} --in x"),
-                     (960, service), (1024, arbiter)):  # fmt: skip
+    texts = {128: os.uname().nodename, 192: program, 320: world or f"test-{os.getpid()}", 448: f"./{program} --in x",
+             960: service, 1024: arbiter}  # fmt: skip
+    for at, text in texts.items():
         page[at : at + len(text.encode())] = text.encode()
     for index in range(files):
         struct.pack_into("<6q208s", page, HEAD + index * FILE, *EACH, time.time_ns(), 0, f"{path}.{index}".encode())
@@ -56,11 +58,12 @@ def hold(page: bytes | bytearray, *, name: str = "mpiio_ext.live", sealed: bool 
 
 def main() -> None:
     """Hold pages, say so, and wait."""
-    ranks, files = map(int, sys.argv[1:])
+    ranks, files = map(int, sys.argv[1:3])
+    first, of = map(int, sys.argv[3].split("/")) if len(sys.argv) > 3 else (0, ranks)
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     ticks = start_ticks()
     for rank in range(ranks):
-        hold(content(rank, ranks, files, room=files, ticks=ticks))
+        hold(content(first + rank, of, files, room=files, ticks=ticks, world="-" if len(sys.argv) > 3 else ""))
     print("ready", flush=True)
     sys.stdin.read()
 

@@ -42,9 +42,9 @@ def own(found: tuple[jobs.Job, ...], pid: int | None = None) -> list[jobs.Rank]:
 
 
 @contextlib.contextmanager
-def holding(ranks: int, files: int) -> Iterator[subprocess.Popen[str]]:
+def holding(ranks: int, files: int, *world: str) -> Iterator[subprocess.Popen[str]]:
     """Have pages in another process."""
-    with subprocess.Popen([sys.executable, live_pages.__file__, str(ranks), str(files)], text=True,
+    with subprocess.Popen([sys.executable, live_pages.__file__, str(ranks), str(files), *world], text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # fmt: skip
         try:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
@@ -241,6 +241,17 @@ def test_sizes(ranks: int) -> None:
         assert len(shown) <= 40
         assert len(snapshot.as_json(seen)["jobs"][0]["ranks_seen"]) == ranks
     assert took_s < 60
+
+
+@pytest.mark.parametrize(("worlds", "expected"), [
+    (("0/1", "0/1"), [[0], [0]]),  # two programs that one shell has started, each alone
+    (("0/2", "1/2"), [[0, 1]]),  # two ranks of a launcher that is not known
+])  # fmt: skip
+def test_processes_without_a_launcher(worlds: tuple[str, str], expected: list[list[int]]) -> None:
+    with holding(1, 1, worlds[0]) as one, holding(1, 1, worlds[1]) as other:
+        found = [[rank.page.rank for rank in job.ranks] for job in jobs.Watch().look()
+                 if {rank.pid for rank in job.ranks} & {one.pid, other.pid}]  # fmt: skip
+    assert found == expected
 
 
 def test_rates_follow_from_two_looks() -> None:
