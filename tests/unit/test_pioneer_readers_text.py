@@ -10,7 +10,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.pioneer.readers import find_reader, ltrace, strace
@@ -314,6 +314,12 @@ def c_string(text: str) -> str:
     return "".join(named.get(byte, chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in text.encode())
 
 
+def whole(name: str) -> str:
+    """Return a name as rows have it: parts that are empty or "." mean nothing."""
+    parts = "/".join(part for part in name.split("/") if part not in ("", "."))
+    return "/" + parts if name.startswith("/") else parts or (name and ".")
+
+
 def render(calls: list[tuple[Any, ...]]) -> tuple[str, list[dict[str, Any]]]:
     """Return a trace, in which some calls of a thread are cut by those of others, and its rows."""
     lines, rows, open_calls = [], [], {}
@@ -337,7 +343,7 @@ def render(calls: list[tuple[Any, ...]]) -> tuple[str, list[dict[str, Any]]]:
         if name in ("read", "pwrite64"):
             row["size"] = number
         if name == "openat":
-            row["file"] = text
+            row["file"] = whole(text)
         rows.append(row)
         if cut:
             lines.append(f"{stamp}{name}({arguments} <unfinished ...>")
@@ -350,6 +356,8 @@ def render(calls: list[tuple[Any, ...]]) -> tuple[str, list[dict[str, Any]]]:
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(CALL, min_size=1, max_size=30), compressed=st.booleans())
+@example(calls=[(1, "openat", 0, 0, 0, False, name) for name in ("0/", "a//b/./c/", ".", "./", "/", "//", "../x", "")],
+         compressed=False)
 def test_round_trip(tmp_path: pathlib.Path, calls: list[tuple[Any, ...]], compressed: bool) -> None:
     text, expected = render(calls)
     path = write(tmp_path, "t", gzip.compress(text.encode()) if compressed else text)
