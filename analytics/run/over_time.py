@@ -18,8 +18,9 @@ from mpiio_ext.common.units import seconds_text, size_text
 _LAYERS = ("POSIX", "STDIO")
 #: Numbers of the looks of reads and writes; those of the time line of ranks.
 _LOOKS = (("read", 4), ("written", 1))
-#: Curves in the chart of files, and the share of their bytes from which on it is told that some are not in it.
-_MOST_SERIES, _LOST = 4, 0.02
+#: Curves in the chart of files, and the shares of their bytes that are not in it from which on that is told, and from
+#: which on there is no chart.
+_MOST_SERIES, _LOST, _TOO_MUCH = 4, 0.02, 0.5
 
 
 def _mapped(path: Path, processes: int, run_s: float) -> tuple[Line, float]:
@@ -60,7 +61,7 @@ def charts(path: Path, activity: Activity) -> list[Chart]:
 
 
 def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Chart | None:
-    """Return bandwidth over time by file and direction; None where it is not known.
+    """Return bandwidth over time by file and direction; None where of most bytes it is not known.
 
     Parameters
     ----------
@@ -79,6 +80,8 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
     kept = sum(float(moved[place].sum()) for place in {place for place, _ in shown})
     there = sum(rows[place]["read_bytes"] + rows[place]["written_bytes"] for place in {place for place, _ in shown})
     lost = max(0.0, 1 - kept / there) if there else 0.0
+    if lost >= _TOO_MUCH:
+        return None
     told = f"All ranks, in steps of {seconds_text(step)} (recordings)."
     if lost >= _LOST:
         told += f" {100 * lost:.0f} % of their bytes are not shown: of calls on several files in turn."

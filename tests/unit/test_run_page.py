@@ -208,6 +208,8 @@ def test_bandwidth_of_files() -> None:
     assert chart is not None and [one["name"] for one in chart.data["series"]] == ["a written", "b written"]
     assert max(chart.data["series"][1]["y"]) == pytest.approx(5000)  # 500 B in 0.1 s
     assert "25 % of their bytes are not shown" in chart.data["caption"] and chart.title.endswith("most time: a, b")
+    moved[0, 1, 10] = 400
+    assert over_time.of_files(rows, moved, 12.0) is None  # most of it is missing
     assert over_time.of_files(rows, np.zeros((2, 2, 120)), 12.0) is None
 
 
