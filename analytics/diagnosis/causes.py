@@ -191,7 +191,7 @@ def unaligned(case: Case) -> Finding | None:
             *(case.evidence("blocks written in part that several ranks write (DXT)", shared / blocks, "share")
               if blocks else []),
         ],
-        [say.align()],
+        [say.align(collective=bool((files["{collective}"] > 0)[chosen].any()))],
         chosen,
         at_most=True,
     )  # fmt: skip

@@ -40,8 +40,11 @@ def _mapped(path: Path, processes: int, run_s: float) -> tuple[Line, float]:
     return moved, width
 
 
-def charts(path: Path, activity: Activity) -> list[Chart]:
-    """Return bandwidth over time by direction, and bytes by rank and time; none where the log does not tell."""
+def charts(path: Path, activity: Activity, every: float) -> list[Chart]:
+    """Return bandwidth over time by direction, and bytes by rank and time; none where the log does not tell.
+
+    `every`: bytes of all files. Where most of these are not seen, others than the ranks move them.
+    """
     moved, width, source = activity.moved, 0.0, "DXT"
     if not moved.any():
         try:
@@ -49,7 +52,7 @@ def charts(path: Path, activity: Activity) -> list[Chart]:
         except DamagedLogError:
             return []
         source = "HEATMAP"
-    if not moved.any():
+    if not moved.any() or moved.sum() < _TOO_MUCH * every:
         return []
     line = np.concatenate([moved, np.zeros((1, *moved.shape[1:]))])
     heat = rank_chart(dataclasses.replace(activity, source="HEATMAP", line=line, bands=line.shape[1]))
@@ -99,14 +102,14 @@ def _bandwidth(moved: Line, run_s: float, width: float, source: str) -> Chart:
     series = [{"name": name, "look": look, "y": (moved[way] / step).tolist()}
               for way, (name, look) in enumerate(_LOOKS) if moved[way].any()]  # fmt: skip
     told = f"All ranks, at the file system's interface, in steps of {seconds_text(max(step, width))} ({source})."
-    return Chart(kind="steps", name="bandwidth", title=_peaks(series, starts), data={
+    return Chart(kind="steps", name="bandwidth", title=_peaks(series, starts, max(step, width)), data={
         "x": starts, "step": step, "series": series, "quantity": "rate", "spans": [], "caption": told,
         "x_label": "time since the start of the run [s]", "y_label": "bytes per second",
     })  # fmt: skip
 
 
-def _peaks(series: Sequence[Mapping[str, Any]], starts: Sequence[float]) -> str:
+def _peaks(series: Sequence[Mapping[str, Any]], starts: Sequence[float], step: float) -> str:
     """Return what the bandwidth shows: its peaks."""
     peaks = [(max(one["y"]), starts[int(np.argmax(one["y"]))], one["name"]) for one in series]
     told = ", ".join(f"{size_text(most)}/s {name} at {seconds_text(at)}" for most, at, name in peaks)
-    return f"Bandwidth: at most {told}"
+    return f"Bandwidth: at most {told}, on average over {seconds_text(step)}"

@@ -400,7 +400,7 @@ def test_every_hint_in_advice_exists() -> None:
     pieces = [
         advice.measure(),
         advice.delegates(),
-        advice.align(),
+        advice.align(collective=True), advice.align(collective=False),
         advice.bundle(),
         advice.metadata(),
         advice.overlap(),
