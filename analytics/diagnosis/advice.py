@@ -222,8 +222,8 @@ def align(*, collective: bool) -> Advice:
     """Requests across blocks; hints move only those of collective calls."""
     if not collective:
         return Advice(
-            "Begin requests at stripe boundaries (H5Pset_alignment in HDF5), or use collective calls: their file domains"
-            " are cut at stripes.",
+            "Begin requests at stripe boundaries (H5Pset_alignment in HDF5), or use collective calls: their file"
+            " domains are cut at stripes.",
             see="docs/partitioning.md",
         )
     return Advice(
