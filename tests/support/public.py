@@ -82,6 +82,10 @@ REPORTS = {
     "hdf5-uneven": Report(
         threads=("HDFGroup/hdf5#1227", "AMReX-Codes/amrex#2491"), program="slabs_hdf5", ranks=31,
         arguments=("uneven", FILE, "2000", "2"), seen="31 ranks with slabs of different sizes wait for ever"),
+    "hdf5-blocks": Report(
+        threads=("pmodels/mpich#6984",), program="slabs_hdf5", ranks=4, dear=True,
+        arguments=("cartesian", FILE, "2048", "4"),
+        seen="2 and 16 ranks of h5bench's exerciser: most of the time of collective writes is in exchanging"),
     "hdf5-rows": Report(
         threads=("HDFGroup/hdf5#5796",), program="slabs_hdf5", ranks=4, arguments=("rows", FILE, "3556", "10"),
         seen="30 files a minute on one node, 2 or 3 on several"),
