@@ -11,7 +11,7 @@ import click
 from mpiio_ext.common.commands import HELP, json_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.top import snapshot
-from mpiio_ext.top.snapshot import Snapshot, Watch
+from mpiio_ext.top.snapshot import Follower, Snapshot, Watch
 
 #: Between two looks: more of them people do not see, and fewer are none.
 _LEAST_S, _MOST_S = 0.1, 86_400.0
@@ -39,7 +39,9 @@ def top(job: str | None, interval: float, once: bool, served: bool, port: int | 
     """Show what your running MPI programs do: ranks, files, bandwidth, delegates.
 
     JOB is the process ID of mpirun, the scheduler's number, the process of a rank, or the program's name (a glob).
-    Without it all your jobs on this node are listed, or the only one is shown. Press Ctrl-C to end.
+    Without it all your jobs on this node are listed, or the only one is shown.
+
+    It ends with JOB, whose last numbers stay, or at Ctrl-C.
 
     The programs need no option and are not asked: what they have counted is read. Other nodes: run it there.
     """
@@ -62,5 +64,4 @@ def top(job: str | None, interval: float, once: bool, served: bool, port: int | 
     if once or not sys.stdout.isatty():
         click.echo("\n".join(screen.lines(_two_looks(job, interval), job)))
         return
-    watch = Watch()
-    screen.live(lambda: watch.look().only(job), job, interval)
+    screen.live(Follower(Watch(), job), interval)

@@ -1,13 +1,15 @@
-"""Tables on a terminal: lines of a width, the screen again and again until Ctrl-C."""
+"""Tables on a terminal: lines of a width, the screen again and again until Ctrl-C or the end of the job."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from mpiio_ext.top.snapshot import Snapshot
+import click
+
+from mpiio_ext.top.snapshot import Follower, Snapshot
 from mpiio_ext.top.tables import Table, job_list, notes, tables
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -65,26 +67,35 @@ def lines(seen: Snapshot, name: str | None, *, height: int | None = None) -> lis
     return [*found, "", *below] if below else found
 
 
-def live(look: Callable[[], Snapshot], name: str | None, interval_s: float) -> None:
-    """Show the screen anew at each interval, and when the window has another size, until the user interrupts."""
+def live(follower: Follower, interval_s: float) -> None:
+    """Show the screen anew at each interval, and when the window has another size, until the user interrupts.
+
+    Where the job that was asked for ends, its last numbers stay on the terminal.
+    """
     out = sys.stdout
+    last: list[str] = []
     out.write(_ENTER)
     try:
         while True:
-            seen = look()
+            seen = follower.look()
+            if follower.is_over(seen):
+                last = lines(seen, follower.name, height=shutil.get_terminal_size().lines - 1)
+                break
             next_s = time.monotonic() + interval_s
             size = None
             while time.monotonic() < next_s:
                 now = shutil.get_terminal_size()
                 if now != size:
                     size = now
-                    _draw(lines(seen, name, height=size.lines - 1), size.columns, size.lines)
+                    _draw(lines(seen, follower.name, height=size.lines - 1), size.columns, size.lines)
                 time.sleep(min(_STEP_S, max(0.0, next_s - time.monotonic())))
     except KeyboardInterrupt:
         pass
     finally:
         out.write(_LEAVE)
         out.flush()
+    for line in last:
+        click.echo(line)
 
 
 def _draw(shown: Sequence[str], columns: int, rows: int) -> None:

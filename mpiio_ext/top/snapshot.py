@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,13 @@ class Snapshot:
     def only(self, name: str | None) -> Snapshot:
         """Return the same of the jobs that are called so; None: of all."""
         kept = tuple(each for each in self.jobs if name is None or each.job.is_called(name))
-        return Snapshot(host=self.host, sampled_unix_s=self.sampled_unix_s, jobs=kept, problems=self.problems)
+        return replace(self, jobs=kept)
+
+    @property
+    def ended_unix_s(self) -> float | None:
+        """When the last of the jobs was seen to have ended; None: one goes on, or there is none."""
+        ends = [each.job.ended_unix_s for each in self.jobs]
+        return None if None in ends else max((end for end in ends if end is not None), default=None)
 
 
 class _Maps:
@@ -126,6 +132,25 @@ class Watch:
         arbiter = self._maps.of(page.arbiter, page.service) if page.arbiter else None
         return Watched(job=job, delegates=tuple(row for row in rows if row.status.group == page.service),
                        arbiter=arbiter)  # fmt: skip
+
+
+class Follower:
+    """The jobs that somebody has asked for (None: all jobs), looked at; those that were seen last stay to be seen."""
+
+    def __init__(self, watch: Watch, name: str | None) -> None:
+        self._watch, self.name = watch, name
+        self._last: tuple[Watched, ...] = ()
+
+    def look(self) -> Snapshot:
+        """Look once."""
+        seen = self._watch.look()
+        asked = seen.only(self.name)
+        self._last = asked.jobs or self._last
+        return replace(asked, jobs=self._last)
+
+    def is_over(self, seen: Snapshot) -> bool:
+        """Return whether nothing is left to look at: of all jobs there may be more at any time."""
+        return self.name is not None and seen.ended_unix_s is not None
 
 
 # ---- for programs ----------------------------------------------------------------------------------------------------

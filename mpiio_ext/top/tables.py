@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,11 @@ def ago(seconds: float) -> str:
     minutes, rest = divmod(int(max(0.0, seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}" if minutes else f"{rest} s"
+
+
+def clock(unix_s: float) -> str:
+    """Return a time of this day, as clocks here show it."""
+    return time.strftime("%H:%M:%S", time.localtime(unix_s))
 
 
 def _speed(bytes_per_s: float) -> str:
@@ -57,7 +63,8 @@ def job_list(seen: Snapshot) -> Table:
     for watched in seen.jobs:
         job, page = watched.job, watched.job.first
         rows.append((job.name, page.scheduler_job or "–", page.program, _here(watched),
-                     ago(seen.sampled_unix_s - page.started_unix_s), *_moved(job.total, job.rates)))
+                     f"ended {clock(ended)}" if (ended := job.ended_unix_s) is not None
+                     else ago(seen.sampled_unix_s - page.started_unix_s), *_moved(job.total, job.rates)))
     return Table(title=f"Jobs on {seen.host}", columns=("job", "scheduler's", "program", "ranks", "up", *_MOVED),
                  rows=tuple(rows), texts=3)
 
@@ -108,8 +115,10 @@ def heading(seen: Snapshot, watched: Watched) -> str:
     """Return which job it is."""
     page = watched.job.first
     scheduler = f", the scheduler's {page.scheduler_job}" if page.scheduler_job else ""
+    ended = watched.job.ended_unix_s
+    up = ago((seen.sampled_unix_s if ended is None else ended) - page.started_unix_s)
     return (f"Job {watched.job.name}{scheduler}: {page.program}, {_here(watched)} ranks on {seen.host}, "
-            f"{ago(seen.sampled_unix_s - page.started_unix_s)}")  # fmt: skip
+            f"{up if ended is None else f'ended at {clock(ended)} after {up}'}")
 
 
 def notes(seen: Snapshot, watched: Watched | None) -> tuple[str, ...]:
@@ -118,6 +127,9 @@ def notes(seen: Snapshot, watched: Watched | None) -> tuple[str, ...]:
     if watched is not None:
         job = watched.job
         found += [line for line in (_arbiter_line(watched),) if line]
+        if job.ended_unix_s is not None:
+            found.append("Numbers of a job that has ended are those of the last look at it.")
+            return tuple(found)
         if job.first.service and not watched.delegates:
             found.append("The job's delegates are not on this node.")
         if job.first.ranks > len(job.ranks):

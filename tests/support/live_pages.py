@@ -6,12 +6,15 @@ first one that rank of so many, in a job without a name.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import resource
 import struct
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 HEAD, FILE = 4096, 256
 F_ADD_SEALS, SEALS = 1033, 1 | 2 | 4
@@ -54,6 +57,18 @@ def hold(page: bytes | bytearray, *, name: str = "mpiio_ext.live", sealed: bool 
     if sealed:
         fcntl.fcntl(descriptor, F_ADD_SEALS, SEALS)
     return descriptor
+
+
+@contextlib.contextmanager
+def holding(ranks: int, files: int, *world: str) -> Iterator[subprocess.Popen[str]]:
+    """Have pages in another process."""
+    with subprocess.Popen([sys.executable, __file__, str(ranks), str(files), *world], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -23,7 +24,7 @@ from mpiio_ext.cli import main
 from mpiio_ext.top import jobs, pages, screen, snapshot
 from mpiio_ext.top.pages import Counts, PageError
 from support import cbuild, live_pages
-from support.live_pages import content, hold
+from support.live_pages import content, hold, holding
 from support.tiers import slow
 
 
@@ -39,18 +40,6 @@ def descriptor_of(page: bytes | bytearray, **changes: object) -> Iterator[pathli
 def own(found: tuple[jobs.Job, ...], pid: int | None = None) -> list[jobs.Rank]:
     """Return the ranks of one process, of all that are seen: other jobs of this user may run."""
     return [rank for job in found for rank in job.ranks if rank.pid == (pid or os.getpid())]
-
-
-@contextlib.contextmanager
-def holding(ranks: int, files: int, *world: str) -> Iterator[subprocess.Popen[str]]:
-    """Have pages in another process."""
-    with subprocess.Popen([sys.executable, live_pages.__file__, str(ranks), str(files), *world], text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # fmt: skip
-        try:
-            assert process.stdout is not None and process.stdout.readline() == "ready\n"
-            yield process
-        finally:
-            process.kill()
 
 
 # ---- one page --------------------------------------------------------------------------------------------------------
@@ -133,7 +122,7 @@ def test_a_page_of_a_process_that_was_stopped_within_a_change() -> None:
 
 TURNING = """
 import mmap, time
-from support.live_pages import content, hold
+from support.live_pages import content, hold, holding
 fd = hold(content(files=1, rest=(0, 0, 0, 0)))
 words = memoryview(mmap.mmap(fd, 4096 + 8 * 256)).cast("q")
 print(fd, flush=True)
@@ -211,7 +200,43 @@ def test_ranks_that_have_ended_are_forgotten(monkeypatch: pytest.MonkeyPatch) ->
         process.kill()
         process.wait(10)
         monkeypatch.setattr(jobs, "REMEMBERED_S", 0.0)
+        assert [rank.state for rank in own(watch.look(), process.pid)] == ["gone"]
         assert own(watch.look(), process.pid) == []
+
+
+def test_a_rank_that_has_ended_counts_as_long_as_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a job has done does not shrink when a rank of it ends."""
+    monkeypatch.setattr(jobs, "REMEMBERED_S", 0.0)
+    with holding(1, 1, "0/2") as one, holding(1, 1, "1/2") as other:
+        watch, follower = jobs.Watch(), snapshot.Follower(snapshot.Watch(), str(other.pid))
+        watch.look()
+        follower.look()
+        one.kill()
+        one.wait(10)
+        for _ in range(3):
+            (job,) = (each for each in watch.look() if own((each,), other.pid))
+            assert [rank.lives for rank in job.ranks] == [False, True]
+            assert (job.ended_unix_s, job.total.written_bytes) == (None, 2 * 4006)
+        assert not follower.is_over(follower.look())
+        other.kill()
+        other.wait(10)
+        seen = follower.look()
+        assert follower.is_over(seen) and seen.jobs[0].job.total.written_bytes == 2 * 4006
+        assert abs((seen.ended_unix_s or 0) - time.time()) < 60
+        assert follower.look().jobs == seen.jobs, "the last numbers stay"
+
+
+def test_a_rank_whose_place_is_taken_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of programs that follow each other under one launcher the one that runs is shown."""
+    monkeypatch.setattr(jobs, "_PAUSE", 0.0)
+    with holding(1, 1, "1/2") as other, holding(1, 1, "0/2") as first:
+        watch = jobs.Watch()
+        watch.look()
+        first.kill()
+        first.wait(10)
+        with holding(1, 1, "0/2") as second:
+            (job,) = (each for each in watch.look() if own((each,), other.pid))
+            assert [(rank.pid, rank.lives) for rank in job.ranks] == [(second.pid, True), (other.pid, True)]
 
 
 def test_a_stopped_process_is_seen() -> None:
@@ -336,3 +361,25 @@ def test_a_terminal_is_drawn_until_ctrl_c() -> None:
                 shown += more
         assert process.wait(30) == 0
     assert shown.startswith(b"\x1b[?1049h") and shown.endswith(b"\x1b[?1049l")
+
+
+def test_the_last_numbers_of_a_job_stay_on_the_terminal() -> None:
+    """When the job ends the screen is left, its last numbers are printed below it, and the status is 0."""
+    own_end, its_end = pty.openpty()
+    fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 24, 200, 0, 0))
+    with holding(2, 1) as job:
+        words = ["env", "-u", "COLUMNS", "-u", "LINES", sys.executable, "-m", "mpiio_ext", "top", str(job.pid),
+                 "--interval", "0.2s"]  # fmt: skip
+        with (subprocess.Popen(words, stdin=its_end, stdout=its_end, stderr=its_end) as process,
+              open(own_end, "rb", 0) as out):
+            os.close(its_end)
+            shown = b""
+            with contextlib.suppress(OSError):  # of a terminal whose other end is closed
+                while more := out.read(4096):
+                    shown += more
+                    if b"/scratch/file.0" in shown:
+                        job.kill()
+            assert process.wait(30) == 0
+    left = shown.rpartition(b"\x1b[?1049l")[2].decode()
+    assert re.search(r"app, 2 ranks on \S+, ended at \d\d:\d\d:\d\d after \d+ s", left)
+    assert re.search(r"^all .*8\.01 kB", left, re.M) and "/scratch/file.0" in left and "No job" not in left
