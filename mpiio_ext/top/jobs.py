@@ -16,7 +16,6 @@ Descriptors of all processes are gone through for a tenth of the time at most; p
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from pathlib import Path
 
 from mpiio_ext.common.segments import PROC, held
 from mpiio_ext.launchers import is_launcher_process
+from mpiio_ext.top.names import is_word_of, name_of
 from mpiio_ext.top.pages import NAME, Counts, Page, PageError, read
 
 #: So long a job that has ended is remembered after the look that found it so.
@@ -146,11 +146,18 @@ class Job:
         """Of all ranks, since their start."""
         return sum((rank.page.total for rank in self.ranks), Counts())
 
-    def is_called(self, name: str) -> bool:
-        """Whether somebody means this job: by its launcher, a rank's process, the scheduler's job, or the program."""
-        page = self.first
-        return (name in (self.name, page.scheduler_job) or fnmatch.fnmatchcase(page.program, name)
-                or any(name == str(rank.pid) for rank in self.ranks))
+    @property
+    def called(self) -> str:
+        """What a person knows it by: its script or program, and the arguments."""
+        return name_of(self.first.command, self.first.program)
+
+    def is_numbered(self, number: str) -> bool:
+        """Whether a number means this job: of its launcher, a rank's process, or the scheduler."""
+        return number in (self.name, self.first.scheduler_job) or any(number == str(rank.pid) for rank in self.ranks)
+
+    def has_word(self, word: str) -> bool:
+        """Whether a glob matches a word of its commands, or its program."""
+        return is_word_of(word, {text for rank in self.ranks for text in (rank.page.command, rank.page.program)})
 
 
 @dataclass(frozen=True, slots=True)

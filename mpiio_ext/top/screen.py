@@ -17,8 +17,6 @@ _HOME, _LINE_END, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 _STEP_S = 0.1
 #: Rows of a table that is cut to the terminal's height.
 _FEWEST_ROWS = 3
-NOTHING = ("No MPI program of this user with this library is running on this node. "
-           "mpiio-ext doctor -- ./app says whether the library reaches a program.")  # fmt: skip
 
 
 def _table(table: Table, rows: Sequence[Sequence[str]]) -> list[str]:
@@ -37,18 +35,16 @@ def _table(table: Table, rows: Sequence[Sequence[str]]) -> list[str]:
     return [line(row) for row in cells]
 
 
-def lines(seen: Snapshot, name: str | None, *, height: int | None = None) -> list[str]:
+def lines(seen: Snapshot, *, height: int | None = None) -> list[str]:
     """Return what is shown: of one job its tables, of several a list.
 
     Parameters
     ----------
     seen : Snapshot
-    name : of the job that was asked for; None: none was.
     height : lines that there is room for; None: any number.
     """
     if not seen.jobs:
-        text = NOTHING if name is None else f"No job {name} of this user on this node."
-        return [text, *notes(seen, None)]
+        return list(notes(seen, None))
     single = seen.jobs[0] if len(seen.jobs) == 1 else None
     parts = tables(seen, single) if single is not None else (job_list(seen),)
     below = notes(seen, single)
@@ -73,29 +69,26 @@ def live(follower: Follower, interval_s: float) -> None:
     Where the job that was asked for ends, its last numbers stay on the terminal.
     """
     out = sys.stdout
-    last: list[str] = []
+    seen = follower.look()
     out.write(_ENTER)
     try:
-        while True:
-            seen = follower.look()
-            if follower.is_over(seen):
-                last = lines(seen, follower.name, height=shutil.get_terminal_size().lines - 1)
-                break
+        while not follower.is_over(seen):
             next_s = time.monotonic() + interval_s
             size = None
             while time.monotonic() < next_s:
                 now = shutil.get_terminal_size()
                 if now != size:
                     size = now
-                    _draw(lines(seen, follower.name, height=size.lines - 1), size.columns, size.lines)
+                    _draw(lines(seen, height=size.lines - 1), size.columns, size.lines)
                 time.sleep(min(_STEP_S, max(0.0, next_s - time.monotonic())))
+            seen = follower.look()
     except KeyboardInterrupt:
         pass
     finally:
         out.write(_LEAVE)
         out.flush()
-    for line in last:
-        click.echo(line)
+    if follower.is_over(seen):
+        click.echo("\n".join(lines(seen, height=shutil.get_terminal_size().lines - 1)))
 
 
 def _draw(shown: Sequence[str], columns: int, rows: int) -> None:

@@ -43,7 +43,6 @@ import click
 from mpiio_ext.common.extras import needing
 from mpiio_ext.common.page import fill
 from mpiio_ext.errors import MpiioExtError
-from mpiio_ext.top.screen import NOTHING
 from mpiio_ext.top.snapshot import Follower, Snapshot, Watch, as_json
 from mpiio_ext.top.tables import Table, clock, job_list, notes, tables
 
@@ -126,8 +125,6 @@ def _shown(seen: Snapshot, name: str | None, interval_s: float) -> dict[str, Any
     single = seen.jobs[0] if len(seen.jobs) == 1 else None
     parts = tables(seen, single) if single is not None else (job_list(seen),) if seen.jobs else ()
     below = notes(seen, single)
-    if not seen.jobs:
-        below = (NOTHING if name is None else f"No job {name} of this user on this node.", *below)
     return {"title": f"mpiio-ext top: {name or 'jobs'} on {seen.host}", "interval_s": interval_s,
             "sampled_unix_s": seen.sampled_unix_s, "tables": [_plain(part) for part in parts], "notes": list(below),
             "json": as_json(seen)}

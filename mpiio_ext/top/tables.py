@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mpiio_ext.common.units import amount_text, number_words
 from mpiio_ext.top.jobs import Rank, Rates, files_of
 from mpiio_ext.top.pages import Counts
-from mpiio_ext.top.snapshot import Snapshot, Watched
+from mpiio_ext.top.snapshot import NOTHING, Snapshot, Watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +62,10 @@ def job_list(seen: Snapshot) -> Table:
     rows = []
     for watched in seen.jobs:
         job, page = watched.job, watched.job.first
-        rows.append((job.name, page.scheduler_job or "–", page.program, _here(watched),
+        rows.append((job.name, page.scheduler_job or "–", job.called, _here(watched),
                      f"ended {clock(ended)}" if (ended := job.ended_unix_s) is not None
                      else ago(seen.sampled_unix_s - page.started_unix_s), *_moved(job.total, job.rates)))
-    return Table(title=f"Jobs on {seen.host}", columns=("job", "scheduler's", "program", "ranks", "up", *_MOVED),
+    return Table(title=f"Jobs on {seen.host}", columns=("job", "scheduler's", "command", "ranks", "up", *_MOVED),
                  rows=tuple(rows), texts=3)
 
 
@@ -115,15 +115,16 @@ def heading(seen: Snapshot, watched: Watched) -> str:
     """Return which job it is."""
     page = watched.job.first
     scheduler = f", the scheduler's {page.scheduler_job}" if page.scheduler_job else ""
+    ranks = "rank" if page.ranks == 1 else "ranks"
     ended = watched.job.ended_unix_s
     up = ago((seen.sampled_unix_s if ended is None else ended) - page.started_unix_s)
-    return (f"Job {watched.job.name}{scheduler}: {page.program}, {_here(watched)} ranks on {seen.host}, "
+    return (f"Job {watched.job.name}{scheduler}: {watched.job.called}, {_here(watched)} {ranks} on {seen.host}, "
             f"{up if ended is None else f'ended at {clock(ended)} after {up}'}")
 
 
 def notes(seen: Snapshot, watched: Watched | None) -> tuple[str, ...]:
     """Return sentences that stand below the tables."""
-    found = list(seen.problems)
+    found = [*([] if seen.jobs else [f"{NOTHING[0].upper()}{NOTHING[1:]}."]), *seen.problems]
     if watched is not None:
         job = watched.job
         found += [line for line in (_arbiter_line(watched),) if line]

@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.cli import main
-from mpiio_ext.top import jobs, pages, screen, snapshot
+from mpiio_ext.top import jobs, names, pages, screen, snapshot
 from mpiio_ext.top.pages import Counts, PageError
 from support import cbuild, live_pages
 from support.live_pages import content, hold, holding
@@ -258,7 +258,7 @@ def test_sizes(ranks: int) -> None:
         watch = snapshot.Watch()
         name = str(process.pid)
         seen = watch.look().only(name)
-        shown = screen.lines(seen, name, height=40)
+        shown = screen.lines(seen, height=40)
         took_s = time.monotonic() - began
         assert len(os.listdir("/proc/self/fd")) == before
         assert [rank.page.rank for rank in seen.jobs[0].job.ranks] == list(range(ranks))
@@ -296,9 +296,44 @@ def run(*words: str) -> tuple[int, str]:
 
 
 def test_the_command_without_a_job() -> None:
-    status, text = run("no such program", "--once")
-    assert (status, text) == (0, "No job no such program of this user on this node.\n")
-    assert json.loads(run("no such program", "--json")[1])["jobs"] == []
+    """Who asks for one that is not there is told what there is; for a script there is none."""
+    with holding(1, 1) as process:
+        for words in ((), ("--once",), ("--serve",)):
+            done = CliRunner().invoke(main, ["top", "no such program", *words])
+            assert (done.exit_code, done.stdout) == (1, "")
+            assert done.stderr.startswith("mpiio-ext: no job no such program of this user on this node: there are ")
+            assert f"{process.pid} (app --in x)" in done.stderr
+        done = CliRunner().invoke(main, ["top", "999999999", "--json"])
+        assert (done.exit_code, json.loads(done.stdout)["jobs"]) == (1, [])
+
+
+@pytest.mark.parametrize(("command", "name"), [
+    ("/usr/bin/python3.11 -u /home/me/long.py 20 /scratch/x", "long.py 20 /scratch/x"),
+    ("python -W error -m mpi4py.run many.py", "many.py"),
+    ("python -m package.solver --n 3", "package.solver --n 3"),
+    ("python -c pass", "python -c pass"),
+    ("python", "python"),
+    ("./lmp -in in.melt", "lmp -in in.melt"),
+    ("bash job.sh", "job.sh"),
+    ("", "app"),
+    (f"./app {'x' * 100}", f"app {'x' * 43}…"),
+])  # fmt: skip
+def test_what_a_job_is_called(command: str, name: str) -> None:
+    assert names.name_of(command, "app") == name
+
+
+def test_jobs_are_found_by_words_of_their_commands() -> None:
+    """A number of a job means it alone, also where it is a word of another."""
+    with holding(1, 1, command="python /home/long.py 20") as one, \
+            holding(1, 1, command=f"python many.py {one.pid}") as other:
+        seen = snapshot.Watch().look()
+        both = {str(one.pid), str(other.pid)}
+        for word, found in (("long.py", {one}), ("/home/long.py", {one}), ("m*.py", {other}), ("20", {one}),
+                            ("python", {one, other}), (str(one.pid), {one}), ("long", set())):
+            means = {each.job.name for each in seen.only(word).jobs}
+            assert means & both == {str(process.pid) for process in found}, word
+        status, text = run("python", "--once", "--interval", "0.1s")
+    assert status == 0 and re.search(rf"^{one.pid} .* long\.py 20 ", text, re.M) and f"many.py {one.pid}" in text
 
 
 def test_the_command_shows_a_job() -> None:
@@ -306,7 +341,7 @@ def test_the_command_shows_a_job() -> None:
         status, text = run(str(process.pid), "--interval", "0.1s")
         found = json.loads(run(str(process.pid), "--json", "--interval", "100ms")[1])
     assert status == 0
-    assert "app, 4 ranks on" in text and "/scratch/file.2" in text
+    assert "app --in x, 4 ranks on" in text and "/scratch/file.2" in text
     (job,) = found["jobs"]
     assert (job["ranks"], job["ranks_here"], job["program"]) == (4, 4, "app")
     assert job["written_bytes"] == 4 * (6 + 3 * 4000)
@@ -326,18 +361,26 @@ def test_what_cannot_be_used_is_refused(words: tuple[str, ...]) -> None:
     assert "Traceback" not in text
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written(unbuffered: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "mpiio_ext", "top", "--once"], stdout=full, stderr=subprocess.PIPE,
+                              env={**os.environ, "PYTHONUNBUFFERED": unbuffered}, text=True, timeout=60)  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "mpiio-ext: the output cannot be written: No space left on device\n")
+
+
 @pytest.mark.parametrize("interval", ["0.1", "1s", "24h"])
 def test_intervals_that_are_taken(interval: str) -> None:
-    assert run("no such program", "--once", "--interval", interval)[0] == 0
+    assert run("no such program", "--once", "--interval", interval)[0] == 1
 
 
 def test_a_screen_fits_its_height() -> None:
     with holding(50, 40) as process:
         seen = snapshot.Watch().look().only(str(process.pid))
     for height in (16, 24, 200):
-        shown = screen.lines(seen, None, height=height)
+        shown = screen.lines(seen, height=height)
         assert len(shown) <= height
-    assert sum("/scratch/file." in line for line in screen.lines(seen, None)) == 40
+    assert sum("/scratch/file." in line for line in screen.lines(seen)) == 40
 
 
 def test_a_terminal_is_drawn_until_ctrl_c() -> None:
@@ -345,13 +388,13 @@ def test_a_terminal_is_drawn_until_ctrl_c() -> None:
     own_end, its_end = pty.openpty()
     fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 20, 60, 0, 0))
     words = ["env", "--default-signal=INT", "-u", "COLUMNS", "-u", "LINES", sys.executable, "-m", "mpiio_ext", "top",
-             "nosuchprogram", "--interval", "1h"]  # fmt: skip
-    with (subprocess.Popen(words, stdin=its_end, stdout=its_end, stderr=its_end) as process,
-          open(own_end, "rb", 0) as out):
+             "--interval", "1h"]  # fmt: skip
+    with (holding(1, 1) as job, open(own_end, "rb", 0) as out,
+          subprocess.Popen([*words, str(job.pid)], stdin=its_end, stdout=its_end, stderr=its_end) as process):
         os.close(its_end)
         shown = b""
         for width in (60, 30):
-            line = b"No job nosuchprogram of this user on this node."[:width] + b"\x1b[K"
+            line = f"Job {job.pid}: app --in x, 1 rank on {os.uname().nodename}"[:width].encode()
             while line not in shown:
                 shown += out.read(4096)
             fcntl.ioctl(own_end, termios.TIOCSWINSZ, struct.pack("4H", 20, 30, 0, 0))
@@ -381,5 +424,5 @@ def test_the_last_numbers_of_a_job_stay_on_the_terminal() -> None:
                         job.kill()
             assert process.wait(30) == 0
     left = shown.rpartition(b"\x1b[?1049l")[2].decode()
-    assert re.search(r"app, 2 ranks on \S+, ended at \d\d:\d\d:\d\d after \d+ s", left)
+    assert re.search(r"app --in x, 2 ranks on \S+, ended at \d\d:\d\d:\d\d after \d+ s", left)
     assert re.search(r"^all .*8\.01 kB", left, re.M) and "/scratch/file.0" in left and "No job" not in left

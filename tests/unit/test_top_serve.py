@@ -152,7 +152,7 @@ def test_what_was_seen_last_is_not_shown_for_ever(
 
     monkeypatch.setattr(serve, "Watch", Failing)
     with pytest.raises(serve.ServeError, match=r"jobs cannot be looked at any more: .*Too many open files: '/proc'"):
-        serve.serve("nosuch", 0.05, 0)
+        serve.serve(None, 0.05, 0)
     assert "http://127.0.0.1:" in capsys.readouterr().out
 
 
@@ -184,8 +184,9 @@ def test_it_ends_with_the_job(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 def test_ctrl_c_ends_it() -> None:
     """The address and the tunnel are printed at once; a second server cannot take the port."""
-    words = ["env", "--default-signal=INT", sys.executable, "-m", "mpiio_ext", "top", "--serve", "nosuch"]
+    words = ["env", "--default-signal=INT", sys.executable, "-m", "mpiio_ext", "top", "--serve"]
     with contextlib.ExitStack() as stack:
+        words = [*words, str(stack.enter_context(holding(1, 1)).pid)]
         process = stack.enter_context(
             subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         )
