@@ -8,6 +8,7 @@ Layers, each of which imports only those above it:
 `jobs`              the ranks of this user on this node, by job, and how fast their numbers move
 `snapshot`          a job with its delegates and its arbiter at one moment; as JSON
 `tables`            the same in words
+`fitting`           tables in the room of a terminal
 `screen`, `serve`   on a terminal, in a browser
 ==================  ==================================================================================================
 """

@@ -73,6 +73,6 @@ def top(job: str | None, interval: float, once: bool, served: bool, port: int | 
     from mpiio_ext.top import screen
 
     if once or not sys.stdout.isatty():
-        click.echo("\n".join(screen.lines(_two_looks(follower, interval))))
+        click.echo(screen.once(_two_looks(follower, interval)))
         return
     screen.live(follower, interval)

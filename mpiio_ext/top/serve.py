@@ -115,7 +115,7 @@ class Model:
 
 def _plain(table: Table) -> dict[str, Any]:
     width = len(table.columns)
-    numbers = [column >= table.texts and not (table.last_text and column == width - 1) for column in range(width)]
+    numbers = [column >= table.texts for column in range(width)]
     hidden = len(table.rows) - _MOST_ROWS
     return {"title": table.title, "columns": table.columns, "numbers": numbers, "rows": table.rows[:_MOST_ROWS],
             "note": f"… {hidden} more" if hidden > 0 else ""}

@@ -24,7 +24,7 @@ from mpiio_ext.top.pages import Counts
 NOTHING = ("no MPI program of this user with this library is running on this node; "
            "mpiio-ext doctor -- ./app says whether the library reaches a program")  # fmt: skip
 #: Jobs that are named to somebody who has asked for another.
-_MOST_TOLD = 20
+_MOST_TOLD = 10
 
 if TYPE_CHECKING:
     from mpiio_ext.delegates._status import Observation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpiio_ext.common.units import amount_text, number_words
 from mpiio_ext.top.jobs import Rank, Rates, files_of
@@ -14,13 +14,19 @@ from mpiio_ext.top.snapshot import NOTHING, Snapshot, Watched
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table: `title` is a sentence above it, the first `texts` columns are words, the others numbers."""
+    """A table: `title` is a sentence above it, the first `texts` columns are words, the others numbers.
+
+    Where it is too wide the texts of `long` are shortened, at their start or their end, and the columns of `spare` are
+    left out, the first one first.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     texts: int = 1
-    last_text: bool = False
+    long: str = ""
+    cut_at_start: bool = False
+    spare: tuple[str, ...] = ()
 
 
 def ago(seconds: float) -> str:
@@ -66,7 +72,7 @@ def job_list(seen: Snapshot) -> Table:
                      f"ended {clock(ended)}" if (ended := job.ended_unix_s) is not None
                      else ago(seen.sampled_unix_s - page.started_unix_s), *_moved(job.total, job.rates)))
     return Table(title=f"Jobs on {seen.host}", columns=("job", "scheduler's", "command", "ranks", "up", *_MOVED),
-                 rows=tuple(rows), texts=3)
+                 rows=tuple(rows), texts=3, long="command", spare=("scheduler's", "mean size", "calls/s", "up"))
 
 
 def _here(watched: Watched) -> str:
@@ -77,15 +83,17 @@ def _here(watched: Watched) -> str:
 def _rank_table(ranks: Sequence[Rank], title: str) -> Table:
     rows = tuple((str(rank.page.rank), rank.state, str(rank.pid), str(rank.page.open),
                   *_moved(rank.page.total, rank.rates)) for rank in ranks)  # fmt: skip
-    return Table(title=title, columns=("rank", "state", "pid", "files", *_MOVED), rows=rows, texts=2)
+    return Table(title=title, columns=("rank", "state", "pid", "files", *_MOVED), rows=rows, texts=2,
+                 spare=("pid", "mean size", "files", "calls/s"))  # fmt: skip
 
 
 def _file_table(watched: Watched) -> Table:
     ranks = watched.job.ranks
-    rows = tuple((*_moved(file.total, file.rates), str(file.ranks), file.path) for file in files_of(ranks))
+    rows = tuple((file.path, str(file.ranks), *_moved(file.total, file.rates)) for file in files_of(ranks))
     beyond = sum(rank.page.unlisted for rank in ranks)
     more = f"; {beyond} openings that their ranks' pages have no room for are not listed" if beyond else ""
-    return Table(title=f"Open files{more}", columns=(*_MOVED, "ranks", "file"), rows=rows, texts=0, last_text=True)
+    return Table(title=f"Open files{more}", columns=("file", "ranks", *_MOVED), rows=rows, long="file",
+                 cut_at_start=True, spare=("mean size", "ranks", "calls/s"))  # fmt: skip
 
 
 def _delegate_table(watched: Watched) -> Table:
@@ -98,7 +106,7 @@ def _delegate_table(watched: Watched) -> Table:
                      f"{item.pages_used} of {item.pages}", str(item.counters["errors"])))
     return Table(title=f"Delegates on {watched.delegates[0].status.host} (mpiio-ext delegates status says more)",
                  columns=("#", "state", "pid", "queue", "waiting", "in", "out", "drain", "dirty", "pages", "errors"),
-                 rows=tuple(rows), texts=2)
+                 rows=tuple(rows), texts=2, spare=("pid", "pages", "errors", "waiting"))
 
 
 def _arbiter_line(watched: Watched) -> str:
@@ -149,6 +157,6 @@ def tables(seen: Snapshot, watched: Watched) -> tuple[Table, ...]:
     parts = [_rank_table(job.ranks, heading(seen, watched)), _file_table(watched)]
     if len(job.ranks) > 1:
         whole = ("all", "", "", "", *_moved(job.total, job.rates))
-        parts[0] = Table(title=parts[0].title, columns=parts[0].columns, rows=(whole, *parts[0].rows), texts=2)
+        parts[0] = replace(parts[0], rows=(whole, *parts[0].rows))
     parts += [_delegate_table(watched)] if watched.delegates else []
     return tuple(parts)

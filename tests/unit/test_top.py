@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.cli import main
-from mpiio_ext.top import jobs, names, pages, screen, snapshot
+from mpiio_ext.top import fitting, jobs, names, pages, screen, snapshot, tables
 from mpiio_ext.top.pages import Counts, PageError
 from support import cbuild, live_pages
 from support.live_pages import content, hold, holding
@@ -377,10 +377,43 @@ def test_intervals_that_are_taken(interval: str) -> None:
 def test_a_screen_fits_its_height() -> None:
     with holding(50, 40) as process:
         seen = snapshot.Watch().look().only(str(process.pid))
-    for height in (16, 24, 200):
-        shown = screen.lines(seen, height=height)
-        assert len(shown) <= height
+    for width, height in ((None, 16), (80, 24), (80, 40), (120, 25), (200, 200)):
+        shown = screen.lines(seen, width=width, height=height)
+        assert len(shown) == min(height, 50 + 40 + 6)
+        hidden = [int(line.split()[1]) for line in shown if line.startswith("…")]
+        rows = sum(line.startswith("/scratch/file.") or " sleeping " in line for line in shown)
+        assert rows + sum(hidden) == 50 + 40, "what is not shown is counted"
     assert sum("/scratch/file." in line for line in screen.lines(seen)) == 40
+
+
+@pytest.mark.parametrize(("needs", "room", "given"), [
+    ([8, 1], 40, [8, 1]), ([50, 1], 20, [19, 1]), ([1, 50, 50], 21, [1, 10, 10]), ([5, 5], 0, [0, 0]), ([], 5, []),
+    ([9, 2, 9], -3, [0, 0, 0]),
+])  # fmt: skip
+def test_lines_are_shared_out(needs: list[int], room: int, given: list[int]) -> None:
+    assert fitting.shares(needs, room) == given
+
+
+PATH = "/scratch/of/a/user/with/a/long/name.h5"  # 38 characters
+
+
+@pytest.mark.parametrize(("width", "heads", "cells", "spared"), [
+    (None, "file ranks written read mean~size read~so~far", (PATH, "4", "1.29 GB/s", "–", "65.5 kB", "0 B"), []),
+    (79, "file ranks written read size so~far", (PATH, "4", "1.29 GB/s", "–", "65.5 kB", "0 B"), []),
+    (66, "file ranks written size", (PATH, "4", "1.29 GB/s", "65.5 kB"), []),
+    (51, "file ranks written size", (f"…{PATH[-23:]}", "4", "1.29 GB/s", "65.5 kB"), []),
+    (42, "file ranks written", (f"…{PATH[-23:]}", "4", "1.29 GB/s"), ["mean size"]),
+    (30, "file written", (f"…{PATH[-18:]}", "1.29 GB/s"), ["ranks", "mean size"]),
+])  # fmt: skip
+def test_a_table_fits_its_width(width: int | None, heads: str, cells: tuple[str, ...], spared: list[str]) -> None:
+    """Names of files stay to be read: they come first, and a long path loses its start."""
+    table = tables.Table(title="", columns=("file", "ranks", "written", "read", "mean size", "read so far"),
+                         long="file", cut_at_start=True, spare=("mean size", "ranks"),
+                         rows=((PATH, "4", "1.29 GB/s", "–", "65.5 kB", "0 B"),))  # fmt: skip
+    found, left_out = fitting.fitted(table, table.rows, width)
+    assert re.split(" {2,}", found[-1]) == list(cells)
+    assert re.split(" {2,}", found[-2]) == [name.replace("~", " ") for name in heads.split()]
+    assert left_out == spared and all(len(line) <= (width or 999) for line in found)
 
 
 def test_a_terminal_is_drawn_until_ctrl_c() -> None:
@@ -393,9 +426,9 @@ def test_a_terminal_is_drawn_until_ctrl_c() -> None:
           subprocess.Popen([*words, str(job.pid)], stdin=its_end, stdout=its_end, stderr=its_end) as process):
         os.close(its_end)
         shown = b""
-        for width in (60, 30):
-            line = f"Job {job.pid}: app --in x, 1 rank on {os.uname().nodename}"[:width].encode()
-            while line not in shown:
+        for columns in (60, 30):  # as wide as the window are lines that tell of the window's width
+            line = "In a wider window: pid" if columns == 30 else f"Job {job.pid}: app --in x, 1 rank on"
+            while line.encode() not in shown:
                 shown += out.read(4096)
             fcntl.ioctl(own_end, termios.TIOCSWINSZ, struct.pack("4H", 20, 30, 0, 0))
         process.send_signal(signal.SIGINT)
