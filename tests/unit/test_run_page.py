@@ -117,6 +117,7 @@ def test_without_every_access_the_picture_is_of_bytes(tmp_path: pathlib.Path) ->
     found = mpiio_ext.run_report(tmp_path / "run.darshan")
     assert list(found.figures) == ["time-line-ranks", "bandwidth"]
     assert "(HEATMAP)" in found.figures["time-line-ranks"].lines()[1]
+    assert "in quarters of the most that any of them moves, " in found.figures["time-line-ranks"].lines()[1]
     assert found.sentence.startswith("Your program spent 9") and "512 B writes to `out.h5`" in found.sentence
     assert found.files.rows()[0]["write_pattern"] == "forward, with gaps"
     moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
@@ -193,10 +194,11 @@ def test_calls_that_no_counter_has_withhold_the_sentence() -> None:
 
 def test_waiting_has_a_place_in_the_time_line() -> None:
     line = np.zeros((4, 2, 120))
-    line[3, 1], line[1, 0] = 8.0 / 120, 8.0 / 120
+    line[3, 1], line[1, 0] = 8.0 / 120, 4.0 / 120
     chart = rank_chart(Activity("HEATMAP", 2, 8.0), line)
     assert chart is not None and chart.data["levels"]["waiting"] == [[0] * 120, [4] * 120]
     assert "Waiting: in an MPI-IO call, and in no request of its own" in chart.data["caption"]
+    assert chart.title == "Ranks over time: waiting 50 %, writes 25 % of their time"
     assert draw(chart).count("waiting") >= 1
 
 
