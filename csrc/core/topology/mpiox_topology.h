@@ -96,6 +96,9 @@ void mpiox_topology_release(mpiox_topology *topology);
  * layout; otherwise a new, zero-filled one takes its place, so that no byte of an old layout is read as something
  * else. Codes as of mpiox_topology_join(), the same on all ranks. */
 int mpiox_topology_segment(mpiox_topology *topology, int64_t bytes, uint64_t layout, mpiox_error *error);
+/* Is the present segment the one that mpiox_topology_segment() would be asked for? Local, the same on all ranks of the
+ * node. */
+bool mpiox_topology_segment_fits(const mpiox_topology *topology, int64_t bytes, uint64_t layout);
 /* Free every topology that is not in use, and each of the others when it is released. While MPI_Finalize runs. */
 void mpiox_topology_finalize(void);
 
@@ -136,9 +139,9 @@ enum {
 /* Barrier over the ranks of this node. `serial` (may be NULL) runs on one rank when all have arrived and before any
  * leaves: with several nodes on the leader, which may talk to the other leaders there. */
 void mpiox_topology_barrier(mpiox_topology *topology, void (*serial)(void *context), void *context);
-/* Each of the n <= MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings; `note` (NULL: none; at most
- * MPIOX_TOPOLOGY_NOTE_BYTES) becomes rank 0's. 0, or MPIOX_E_MPI and both are as before; the same on all ranks of a
- * node. */
+/* Each of the n <= MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings; `note` (NULL: none, on all
+ * ranks; at most MPIOX_TOPOLOGY_NOTE_BYTES) becomes rank 0's. 0, or MPIOX_E_MPI and both are as before; the same on
+ * all ranks of a node. */
 int mpiox_topology_min(mpiox_topology *topology, int n, int *values, void *note, int64_t bytes);
 /* True if every rank says so. */
 bool mpiox_topology_all(mpiox_topology *topology, bool mine);

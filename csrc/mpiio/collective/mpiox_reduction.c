@@ -5,7 +5,7 @@
  *            them nobody may leave before the outcome is known to all.
  * Algorithm. Two barriers of the topology. Their serial part reduces the contributions of the node, brings the
  *            reductions of all nodes together and reduces those in node order, everywhere alike; after the rounds the
- *            same with the first error.
+ *            same with the first error. Where every rank has gone ahead (mpiox_choose.c) the first barrier is both.
  * Guarantee. Every rank returns with the same reduction and the same error; a rank with a local error takes part.
  */
 #include <stdlib.h>
@@ -174,8 +174,9 @@ static void reduce_node(mpiox_buffers *b, mpiox_reduction *s)
     }
     if (s->flags & MPIOX_CONTRIBUTION_NEW_VIEW)
         b->state->views_disjoint = -1;
-    if (s->interleaved && (s->flags & MPIOX_CONTRIBUTION_WRITE) && !mpiox_reduction_is_filled(s))
-        s->disjoint = views_disjoint(b);
+    if (!s->interleaved || !(s->flags & MPIOX_CONTRIBUTION_WRITE) || mpiox_reduction_is_filled(s))
+        return;
+    s->disjoint = (s->flags & MPIOX_CONTRIBUTION_WAITS) && views_disjoint(b); /* nobody asks where all went ahead */
 }
 
 /* All nodes' reductions into one, the same everywhere. */
