@@ -14,6 +14,7 @@ import pytest
 
 from support.cbuild import mpi_program
 from support.launch import mpi_run
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -106,18 +107,19 @@ if rank == 0:
 ONCE = ("next", "next read", "next end", "dealt", "idle")
 
 
-def test_one_agreement_of_direct_collectives(extension: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(("ranks", "each"), [(4, 2), *slow((18, 1))])
+def test_one_agreement_of_direct_collectives(extension: str, tmp_path: pathlib.Path, ranks: int, each: int) -> None:
     """Leaders begin one operation of the MPI library in a call, other ranks none; an error is every rank's."""
     script = tmp_path / "program.py"
     script.write_text(PROGRAM, encoding="utf-8")
     environment = {
         "LD_PRELOAD": f"{mpi_program('inject', '-shared', '-fPIC')}:{extension}",
-        "MPIOX_RANKS_PER_NODE": "2",
+        "MPIOX_RANKS_PER_NODE": f"{each}",
     }
-    done = mpi_run([sys.executable, script, str(tmp_path)], 4, env=environment, timeout_s=100)
+    done = mpi_run([sys.executable, script, str(tmp_path)], ranks, env=environment, timeout_s=100)
     counts = json.loads(done.stdout)["counts"]
     for rank, of_rank in enumerate(counts):
-        leads = rank % 2 == 0
+        leads = rank % each == 0
         for name in ONCE:
             assert of_rank[name] == [[int(leads), 0]] * len(of_rank[name]), (rank, name, of_rank[name])
         assert of_rank["first"][1:] == [[int(leads), 0]] * 2, (rank, of_rank["first"])  # after the memory is made

@@ -132,6 +132,7 @@ bool mpiox_topology_world_on_one_node(int ranks_per_node);
 enum {
     MPIOX_TOPOLOGY_VALUES = 3,
     MPIOX_TOPOLOGY_SUMS = 2,
+    MPIOX_TOPOLOGY_NODE_VALUES = 5,
     MPIOX_TOPOLOGY_NOTE_BYTES = 512,
     MPIOX_TOPOLOGY_TEXT_BYTES = 8192
 };
@@ -156,9 +157,12 @@ int mpiox_topology_sums(mpiox_topology *topology, const int64_t mine[MPIOX_TOPOL
 int mpiox_topology_agree_error(mpiox_topology *topology, mpiox_error *error);
 /* The same; meanwhile each of the n < MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings. */
 int mpiox_topology_agree(mpiox_topology *topology, mpiox_error *error, int n, int *values);
-/* all[i] = what node i's leader brings, `bytes` bytes each. Only inside the `serial` function of a barrier, on the
- * rank that runs it. False: MPI failed. */
+/* Only inside the `serial` function of a barrier, on the rank that runs it; false: MPI failed. The leaders: all[i] =
+ * what that of node i brings, `bytes` bytes each (with some MPI libraries a message from each node to each); each of
+ * n <= MPIOX_TOPOLOGY_NODE_VALUES values becomes the lowest that any brings; `data` becomes that of `node`'s. */
 bool mpiox_topology_gather_nodes(mpiox_topology *topology, const void *mine, size_t bytes, void *all);
+bool mpiox_topology_lowest_of_nodes(mpiox_topology *topology, int n, int64_t *values);
+bool mpiox_topology_spread_to_nodes(mpiox_topology *topology, int node, void *data, size_t bytes);
 
 /* Rank 0's `bytes` bytes reach every rank of comm: MPI_Bcast, without the MPI library when a file was open on these
  * ranks before, they are on one node, none has MPI_THREAD_MULTIPLE, and the bytes are at most

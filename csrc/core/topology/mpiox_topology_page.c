@@ -20,7 +20,7 @@
 #include "mpiox_topology.h"
 #include "mpiox_wait.h"
 
-enum { LINE = 64 };
+enum { LINE = 64, FEW_NODES = 16 };
 
 typedef struct rank_values { /* of one rank; its own cache line */
     _Alignas(LINE) int values[MPIOX_TOPOLOGY_VALUES];
@@ -105,6 +105,38 @@ bool mpiox_topology_gather_nodes(mpiox_topology *t, const void *mine, size_t byt
     }
     mpiox_wait_for("an answer of the other nodes", -1);
     const int code = PMPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, t->leader_comm, &request);
+    return mpiox_topology_finish(code, &request) == MPIOX_OK;
+}
+
+/* Few nodes: one message from each to each, and nobody waits for what another has to receive first. */
+static bool lowest_of_few(mpiox_topology *t, int n, int64_t *values)
+{
+    int64_t all[FEW_NODES * MPIOX_TOPOLOGY_NODE_VALUES];
+    if (!mpiox_topology_gather_nodes(t, values, sizeof *values * (size_t)n, all))
+        return false;
+    for (int i = 0; i < t->n_nodes * n; i++)
+        if (all[i] < values[i % n])
+            values[i % n] = all[i];
+    return true;
+}
+
+bool mpiox_topology_lowest_of_nodes(mpiox_topology *t, int n, int64_t *values)
+{
+    MPI_Request request;
+    if (t->n_nodes <= FEW_NODES)
+        return lowest_of_few(t, n, values);
+    mpiox_wait_for("an answer of the other nodes", -1);
+    const int code = PMPI_Iallreduce(MPI_IN_PLACE, values, n, MPI_INT64_T, MPI_MIN, t->leader_comm, &request);
+    return mpiox_topology_finish(code, &request) == MPIOX_OK;
+}
+
+bool mpiox_topology_spread_to_nodes(mpiox_topology *t, int node, void *data, size_t bytes)
+{
+    MPI_Request request;
+    if (t->leader_comm == MPI_COMM_NULL)
+        return true;
+    mpiox_wait_for("an answer of the other nodes", -1);
+    const int code = PMPI_Ibcast(data, (int)bytes, MPI_BYTE, node, t->leader_comm, &request);
     return mpiox_topology_finish(code, &request) == MPIOX_OK;
 }
 

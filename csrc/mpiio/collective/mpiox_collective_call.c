@@ -268,6 +268,16 @@ static void access_rest(mpiox_collective *collective, mpiox_call *call, const mp
     }
 }
 
+/* Which way all ranks take, remembered for the next call. */
+static bool is_direct(mpiox_collective *collective, const mpiox_call *call)
+{
+    const bool again = collective->all_ahead[call->write], ahead = !(call->reduction.flags & MPIOX_CONTRIBUTION_WAITS),
+               direct = (again && ahead) || mpiox_choose_direct(collective, call);
+    collective->all_ahead[call->write] = ahead;
+    collective->exchanged[call->write] = !direct;
+    return direct;
+}
+
 static int carry_out(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome)
 {
     mpiox_buffers *b = &collective->buffers;
@@ -284,9 +294,8 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
         return code;
     }
     file->stats.pieces += request->length > 0 ? b->contributions[file->topology->node_rank].pieces : 0;
-    const bool direct = mpiox_choose_direct(collective, &call);
-    collective->exchanged[call.write] = !direct;
-    if (call.reduction.flags & MPIOX_CONTRIBUTION_WAITS) {
+    const bool direct = is_direct(collective, &call);
+    if (!collective->all_ahead[call.write]) {
         access_rest(collective, &call, request, direct);
         const double ended = mpiox_now();
         mpiox_reduction_end(collective, outcome);

@@ -21,6 +21,8 @@ struct mpiox_collective {
     const mpiox_partition_method *owners_plan; /* and the method */
     bool native_only;                          /* no shared memory is to be had; the same on every rank */
     bool exchanged[2];                         /* the last read, the last write was two-phase */
+    bool all_ahead[2];                         /* in it every rank accessed its pieces before the ranks agreed */
+    bool write;                                /* the call under way */
 };
 
 /* Which ranks are aggregators: fills b->aggregators, b->local and their numbers, and b->window_bytes where it is 0.
