@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.xdist_group(workers.group(item, apart=config.stash[APART])))
         if tiers.runs_under_both(item):
             item.add_marker(pytest.mark.both)
-        if "slow" in item.keywords and not config.getoption("--run-slow"):
+        if ("slow" in item.keywords or tiers.is_nightly(item)) and not config.getoption("--run-slow"):
             item.add_marker(slow)
     if hasattr(config, "workerinput"):
         items.sort(key=workers.place)

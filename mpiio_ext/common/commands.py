@@ -14,8 +14,10 @@ error is one line of standard error, or a line for each mistake. Old spellings o
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import itertools
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +31,8 @@ from mpiio_ext.errors import MpiioExtError
 
 #: Exit status: a failure or a negative finding; what was given cannot be used; Ctrl-C.
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
+#: Why what is written, to a file without a name, cannot be.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 #: `context_settings` of every command.
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -187,6 +191,21 @@ def said(*others: type[Exception], status: int = UNUSABLE) -> Iterator[None]:
         for line in text.splitlines() or [type(error).__name__]:
             tell(line)
         raise SystemExit(getattr(error, "exit_status", status)) from error
+    except OSError as error:
+        if error.filename is not None or error.errno not in _FULL:
+            raise
+        tell(f"the output cannot be written: {error.strerror}")
+        _let_go()
+        raise SystemExit(FAILED) from error
+
+
+def _let_go() -> None:
+    """Let what standard output holds go where it cannot be written: Python's end would fail at it again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def kept_help(words: Sequence[str]) -> str | None:

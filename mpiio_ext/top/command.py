@@ -11,20 +11,29 @@ import click
 from mpiio_ext.common.commands import HELP, json_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.top import snapshot
-from mpiio_ext.top.snapshot import Snapshot, Watch
+from mpiio_ext.top.snapshot import Follower, NoJobError, Snapshot, Watch
 
 #: Between two looks: more of them people do not see, and fewer are none.
 _LEAST_S, _MOST_S = 0.1, 86_400.0
 
 
-def _two_looks(name: str | None, interval_s: float) -> Snapshot:
+def _two_looks(follower: Follower, interval_s: float) -> Snapshot:
     """Return what is seen after an interval, so that rates are those of now; at once where there is nothing."""
-    watch = Watch()
-    seen = watch.look().only(name)
+    seen = follower.look()
     if seen.jobs:
         time.sleep(interval_s)
-        seen = watch.look().only(name)
+        seen = follower.look()
     return seen
+
+
+def _put_json(follower: Follower, interval_s: float) -> None:
+    """Print one object, also where there is no such job."""
+    try:
+        seen = _two_looks(follower, interval_s)
+    except NoJobError as error:
+        click.echo(json.dumps(snapshot.as_json(error.seen), indent=1))
+        raise
+    click.echo(json.dumps(snapshot.as_json(seen), indent=1))
 
 
 @click.command(context_settings=HELP)
@@ -38,8 +47,11 @@ def _two_looks(name: str | None, interval_s: float) -> Snapshot:
 def top(job: str | None, interval: float, once: bool, served: bool, port: int | None, as_json: bool) -> None:
     """Show what your running MPI programs do: ranks, files, bandwidth, delegates.
 
-    JOB is the process ID of mpirun, the scheduler's number, the process of a rank, or the program's name (a glob).
-    Without it all your jobs on this node are listed, or the only one is shown. Press Ctrl-C to end.
+    JOB is the process ID of mpirun, the scheduler's number, the process of a rank, or a word of the command: the
+    program, the script or an argument, with its folder or without (a glob). Several jobs that have the word are listed.
+    Without it all your jobs on this node are listed, or the only one is shown.
+
+    It ends with JOB, whose last numbers stay, or at Ctrl-C. Exit status 1: there is no such job.
 
     The programs need no option and are not asked: what they have counted is read. Other nodes: run it there.
     """
@@ -54,13 +66,13 @@ def top(job: str | None, interval: float, once: bool, served: bool, port: int | 
 
         serve(job, interval, port or 0)
         return
+    follower = Follower(Watch(), job)
     if as_json:
-        click.echo(json.dumps(snapshot.as_json(_two_looks(job, interval)), indent=1))
+        _put_json(follower, interval)
         return
     from mpiio_ext.top import screen
 
     if once or not sys.stdout.isatty():
-        click.echo("\n".join(screen.lines(_two_looks(job, interval), job)))
+        click.echo(screen.once(_two_looks(follower, interval)))
         return
-    watch = Watch()
-    screen.live(lambda: watch.look().only(job), job, interval)
+    screen.live(follower, interval)

@@ -9,23 +9,24 @@ above that. Without a launcher a rank of several belongs to its parent, and one 
 process ID is the job's name.
 
 Guarantees. Looking asks nothing of a rank and writes nothing; a rank that is stuck or stopped is seen as others are.
+A rank that has ended stays, with what it said last, as long as its job does; a job that has ended is seen so once.
 Descriptors of all processes are gone through for a tenth of the time at most; pages found are read at every look.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpiio_ext.common.segments import PROC, held
 from mpiio_ext.launchers import is_launcher_process
+from mpiio_ext.top.names import is_word_of, name_of
 from mpiio_ext.top.pages import NAME, Counts, Page, PageError, read
 
-#: So long a rank that has ended is remembered.
+#: So long a job that has ended is remembered after the look that found it so.
 REMEMBERED_S = 5.0
 #: Descriptors are gone through again after so many times what that took.
 _PAUSE = 10.0
@@ -102,6 +103,7 @@ class Rank:
     page : what it says, or said last.
     rates : since the last look.
     file_rates : of its open files, in their order.
+    ended_unix_s : when its process was first seen to be gone; None: it is there.
     """
 
     pid: int
@@ -109,11 +111,12 @@ class Rank:
     page: Page
     rates: Rates
     file_rates: tuple[Rates, ...]
+    ended_unix_s: float | None = None
 
     @property
     def lives(self) -> bool:
         """Whether its process is there."""
-        return self.state not in ("ended", "gone")
+        return self.ended_unix_s is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +132,11 @@ class Job:
         return self.ranks[0].page
 
     @property
+    def ended_unix_s(self) -> float | None:
+        """When its last rank was seen to be gone; None: it goes on."""
+        return None if any(rank.lives for rank in self.ranks) else max(rank.ended_unix_s or 0.0 for rank in self.ranks)
+
+    @property
     def rates(self) -> Rates:
         """Of all ranks."""
         return sum((rank.rates for rank in self.ranks), Rates())
@@ -138,26 +146,46 @@ class Job:
         """Of all ranks, since their start."""
         return sum((rank.page.total for rank in self.ranks), Counts())
 
-    def is_called(self, name: str) -> bool:
-        """Whether somebody means this job: by its launcher, a rank's process, the scheduler's job, or the program."""
-        page = self.first
-        return (name in (self.name, page.scheduler_job) or fnmatch.fnmatchcase(page.program, name)
-                or any(name == str(rank.pid) for rank in self.ranks))
+    @property
+    def called(self) -> str:
+        """What a person knows it by: its script or program, and the arguments."""
+        return name_of(self.first.command, self.first.program)
+
+    def is_numbered(self, number: str) -> bool:
+        """Whether a number means this job: of its launcher, a rank's process, or the scheduler."""
+        return number in (self.name, self.first.scheduler_job) or any(number == str(rank.pid) for rank in self.ranks)
+
+    def has_word(self, word: str) -> bool:
+        """Whether a glob matches a word of its commands, or its program."""
+        return is_word_of(word, {text for rank in self.ranks for text in (rank.page.command, rank.page.program)})
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A page at the last look: where it was found, of which job, what it said and when."""
+    """A page at the last look: where it was found, of which job, what it said and when.
+
+    `ended` : when its process was first seen to be gone, monotonic and of the Unix epoch; None: it is there.
+    """
 
     pid: int
     path: Path
     job: str
     page: Page
     at_s: float
+    state: str = "sleeping"
     rates: Rates = Rates()
     file_rates: tuple[Rates, ...] = ()
+    ended: tuple[float, float] | None = None
+
+    @property
+    def rank(self) -> Rank:
+        """What is said of it."""
+        return Rank(pid=self.pid, state=self.state, page=self.page, rates=self.rates,
+                    file_rates=self.file_rates or (Rates(),) * len(self.page.files),
+                    ended_unix_s=None if self.ended is None else self.ended[1])  # fmt: skip
 
 
+_Identity = tuple[int, int]
 _STATES = {"R": "running", "D": "in the system", "T": "stopped", "t": "stopped"}
 
 
@@ -178,13 +206,13 @@ class Watch:
             self._search()
             took_s = time.monotonic() - began_s
             self._search_at_s = began_s + _PAUSE * took_s
-        jobs: dict[str, list[Rank]] = {}
+        jobs: dict[str, list[_Identity]] = {}
         for identity, seen in list(self._seen.items()):
-            rank = self._look_again(identity, seen)
-            if rank is not None:
-                jobs.setdefault(seen.job, []).append(rank)
+            jobs.setdefault(seen.job, []).append(identity)
+            self._look_again(identity, seen)
+        kept = {name: self._without_the_forgotten(identities, began_s) for name, identities in jobs.items()}
         found = (Job(name=name.partition(" ")[0], ranks=tuple(sorted(ranks, key=lambda rank: rank.page.rank)))
-                 for name, ranks in jobs.items())  # fmt: skip
+                 for name, ranks in kept.items() if ranks)  # fmt: skip
         return tuple(sorted(found, key=lambda job: (job.first.started_unix_s, job.name)))
 
     # ---- finding -----------------------------------------------------------------------------------------------------
@@ -249,27 +277,43 @@ class Watch:
 
     # ---- looking again -----------------------------------------------------------------------------------------------
 
-    def _look_again(self, identity: tuple[int, int], seen: _Seen) -> Rank | None:
-        """Return a rank as it is now; None: it has ended, and is forgotten."""
+    def _look_again(self, identity: _Identity, seen: _Seen) -> None:
+        """Look at a rank as it is now."""
+        if seen.ended is not None:
+            return
         found = process(seen.pid, self._proc)
         page = None
         if found is not None and found.start_ticks == seen.page.start_ticks and found.state not in "ZX":
             with contextlib.suppress(OSError, PageError):
                 page = read(seen.path, identity)
         now_s = time.monotonic()
-        if page is None:
-            if now_s - seen.at_s > REMEMBERED_S:
+        if found is None or page is None:
+            self._seen[identity] = replace(seen, state="ended" if seen.page.finalized else "gone", rates=Rates(),
+                                           file_rates=(), ended=(now_s, time.time()))  # fmt: skip
+            return
+        seen = replace(seen, state=_STATES.get(found.state, "sleeping"))
+        interval_s = now_s - seen.at_s
+        if interval_s > 0.001:
+            seen = replace(seen, page=page, at_s=now_s, rates=rates(seen.page.total, page.total, interval_s),
+                           file_rates=_file_rates(seen.page, page, interval_s))  # fmt: skip
+        self._seen[identity] = seen
+
+    def _without_the_forgotten(self, identities: Sequence[_Identity], now_s: float) -> list[Rank]:
+        """Return the ranks of a job; forget those whose place others have taken, and a job that is long over."""
+        newest: dict[int, int] = {}
+        for page in (self._seen[identity].page for identity in identities):
+            newest[page.rank] = max(page.start_ticks, newest.get(page.rank, 0))
+        ends = [self._seen[identity].ended for identity in identities]
+        over_s = None if None in ends else max(end[0] for end in ends if end is not None)
+        is_over = over_s is not None and now_s - over_s > REMEMBERED_S
+        ranks = []
+        for identity in identities:
+            seen = self._seen[identity]
+            if seen.ended is not None and (is_over or seen.page.start_ticks < newest[seen.page.rank]):
                 del self._seen[identity]
-                return None
-            return Rank(pid=seen.pid, state="ended" if seen.page.finalized else "gone", page=seen.page, rates=Rates(),
-                        file_rates=(Rates(),) * len(seen.page.files))  # fmt: skip
-        if now_s - seen.at_s > 0.001:
-            moved = rates(seen.page.total, page.total, now_s - seen.at_s)
-            seen = _Seen(seen.pid, seen.path, seen.job, page, now_s, moved,
-                         _file_rates(seen.page, page, now_s - seen.at_s))  # fmt: skip
-            self._seen[identity] = seen
-        return Rank(pid=seen.pid, state=_STATES.get(found.state if found else "", "sleeping"), page=seen.page,
-                    rates=seen.rates, file_rates=seen.file_rates or (Rates(),) * len(seen.page.files))  # fmt: skip
+            else:
+                ranks.append(seen.rank)
+        return ranks
 
 
 def _file_rates(before: Page, now: Page, interval_s: float) -> tuple[Rates, ...]:

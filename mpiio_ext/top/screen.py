@@ -1,90 +1,94 @@
-"""Tables on a terminal: lines of a width, the screen again and again until Ctrl-C."""
+"""Tables on a terminal: lines of a width, the screen again and again until Ctrl-C or the end of the job."""
 
 from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from mpiio_ext.top.snapshot import Snapshot
-from mpiio_ext.top.tables import Table, job_list, notes, tables
+import click
+
+from mpiio_ext.top.fitting import fitted, shares
+from mpiio_ext.top.snapshot import Follower, Snapshot
+from mpiio_ext.top.tables import job_list, notes, tables
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _LINE_END, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 _STEP_S = 0.1
-#: Rows of a table that is cut to the terminal's height.
-_FEWEST_ROWS = 3
-NOTHING = ("No MPI program of this user with this library is running on this node. "
-           "mpiio-ext doctor -- ./app says whether the library reaches a program.")  # fmt: skip
+#: Lines of rows where a terminal has hardly any.
+_FEWEST = 2
 
 
-def _table(table: Table, rows: Sequence[Sequence[str]]) -> list[str]:
-    cells = [table.columns, *rows]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(table.columns))]
-    last = len(widths) - 1
-
-    def line(row: Sequence[str]) -> str:
-        return "  ".join(
-            text if column == last and table.last_text
-            else text.ljust(width) if column < table.texts
-            else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()  # fmt: skip
-
-    return [line(row) for row in cells]
+def _wrapped(text: str, width: int | None) -> list[str]:
+    return [text] if width is None else textwrap.wrap(text, max(width, 20))
 
 
-def lines(seen: Snapshot, name: str | None, *, height: int | None = None) -> list[str]:
+def lines(seen: Snapshot, *, width: int | None = None, height: int | None = None) -> list[str]:
     """Return what is shown: of one job its tables, of several a list.
 
     Parameters
     ----------
     seen : Snapshot
-    name : of the job that was asked for; None: none was.
-    height : lines that there is room for; None: any number.
+    width, height : columns and lines that there is room for; None: any number.
     """
-    if not seen.jobs:
-        text = NOTHING if name is None else f"No job {name} of this user on this node."
-        return [text, *notes(seen, None)]
     single = seen.jobs[0] if len(seen.jobs) == 1 else None
+    below = [line for text in notes(seen, single) for line in _wrapped(text, width)]
+    if not seen.jobs:
+        return below
     parts = tables(seen, single) if single is not None else (job_list(seen),)
-    below = notes(seen, single)
     if single is None:
-        below = (*below, "One of them: mpiio-ext top JOB")
-    room = None if height is None else height - len(below) - 1
+        below.append("One of them: mpiio-ext top JOB")
+    above = [_wrapped(table.title, width) for table in parts]
+    tried = [fitted(table, table.rows[:height], width) for table in parts]
+    spared = dict.fromkeys(name for _, left_out in tried for name in left_out)
+    below += _wrapped(f"In a wider window: {', '.join(spared)}", width) if spared else []
+    room = [len(table.rows) for table in parts]
+    if height is not None:
+        headings = sum(len(body) - len(table.rows[:height]) for table, (body, _) in zip(parts, tried, strict=True))
+        fixed = sum(map(len, above)) + headings + len(parts) - 1 + (1 + len(below) if below else 0)
+        room = [max(_FEWEST, lent) for lent in shares(room, height - fixed)]
     found: list[str] = []
-    for index, table in enumerate(parts):
-        left = len(parts) - index
-        share = None if room is None else max(_FEWEST_ROWS, (room - len(found)) // left - 4)
-        shown = table.rows if share is None else table.rows[:share]
-        found += ["", table.title] if found else [table.title]
-        found += _table(table, shown) if table.rows else ["none"]
+    for table, title, most in zip(parts, above, room, strict=True):
+        shown = table.rows if len(table.rows) <= most else table.rows[: most - 1]
         hidden = len(table.rows) - len(shown)
+        found += [*([""] if found else []), *title, *fitted(table, shown, width)[0]]
         found += [f"… {hidden} more"] if hidden else []
     return [*found, "", *below] if below else found
 
 
-def live(look: Callable[[], Snapshot], name: str | None, interval_s: float) -> None:
-    """Show the screen anew at each interval, and when the window has another size, until the user interrupts."""
+def once(seen: Snapshot) -> str:
+    """Return what is printed once: as wide as the terminal where it is one, and as long as it is."""
+    return "\n".join(lines(seen, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
+
+
+def live(follower: Follower, interval_s: float) -> None:
+    """Show the screen anew at each interval, and when the window has another size, until the user interrupts.
+
+    Where the job that was asked for ends, its last numbers stay on the terminal.
+    """
     out = sys.stdout
+    seen = follower.look()
     out.write(_ENTER)
     try:
-        while True:
-            seen = look()
+        while not follower.is_over(seen):
             next_s = time.monotonic() + interval_s
             size = None
             while time.monotonic() < next_s:
                 now = shutil.get_terminal_size()
                 if now != size:
                     size = now
-                    _draw(lines(seen, name, height=size.lines - 1), size.columns, size.lines)
+                    _draw(lines(seen, width=size.columns, height=size.lines - 1), size.columns, size.lines)
                 time.sleep(min(_STEP_S, max(0.0, next_s - time.monotonic())))
+            seen = follower.look()
     except KeyboardInterrupt:
         pass
     finally:
         out.write(_LEAVE)
         out.flush()
+    if follower.is_over(seen):
+        click.echo(once(seen))
 
 
 def _draw(shown: Sequence[str], columns: int, rows: int) -> None:

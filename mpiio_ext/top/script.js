@@ -51,18 +51,23 @@
     interval = 1000 * seen.interval_s;
     live.replaceChildren(...seen.tables.map(section), ...seen.notes.map(text => element("p", text)));
     draw(seen);
-    state.textContent = `Seen at ${new Date(1000 * seen.sampled_unix_s).toLocaleTimeString()}; refreshed every ${seen.interval_s} s.`;
+    state.textContent = seen.ended
+      ? `The job ended at ${seen.ended}: what is below is what it said last.`
+      : `Seen at ${new Date(1000 * seen.sampled_unix_s).toLocaleTimeString()}; refreshed every ${seen.interval_s} s.`;
   }
 
   async function refresh() {
+    let goesOn = true;
     try {
       const answer = await fetch("data", { cache: "no-store" });
       if (!answer.ok) throw new Error(`status ${answer.status}`);
-      show(await answer.json());
+      const seen = await answer.json();
+      goesOn = !seen.ended;
+      show(seen);
     } catch (error) {
       state.textContent = `mpiio-ext top does not answer any more (${error.message}): what is below is what it said last.`;
     }
-    setTimeout(refresh, interval);
+    if (goesOn) setTimeout(refresh, interval);
   }
 
   refresh();

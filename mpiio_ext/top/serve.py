@@ -8,6 +8,8 @@ else: no cookie, which a browser would send to other ports of the same host, and
 request needs the token and a Host that is this machine's loopback; nothing is answered to others but 403. One thread
 looks at the jobs; requests get what it saw last.
 
+It ends after the job that was asked for: a browser gets the last numbers first, if one asks within `_AT_MOST_S`.
+
 Guarantees. The server listens on 127.0.0.1 alone, over which the SSH tunnel comes that is printed. Tokens are compared
 in constant time. Nothing can be changed through it: only GET and HEAD are known. The page fetches from its own
 server only, which its Content-Security-Policy says to the browser. Of others at most `_MOST` connections are held, each
@@ -41,9 +43,8 @@ import click
 from mpiio_ext.common.extras import needing
 from mpiio_ext.common.page import fill
 from mpiio_ext.errors import MpiioExtError
-from mpiio_ext.top.screen import NOTHING
-from mpiio_ext.top.snapshot import Snapshot, Watch, as_json
-from mpiio_ext.top.tables import Table, job_list, notes, tables
+from mpiio_ext.top.snapshot import Follower, Snapshot, Watch, as_json
+from mpiio_ext.top.tables import Table, clock, job_list, notes, tables
 
 _ADDRESS = "127.0.0.1"
 _NAMES = frozenset({_ADDRESS, "localhost"})
@@ -52,6 +53,8 @@ _PATIENCE_S = 10.0
 _MOST = 32
 #: Bandwidth of so much time is drawn.
 HISTORY_S = 300.0
+#: So long the last numbers of a job that has ended are served: after an answer with them, and at most without one.
+_FAREWELL_S, _AT_MOST_S = 5.0, 90.0
 #: Rows of a table that a page shows.
 _MOST_ROWS = 500
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.S)
@@ -64,28 +67,38 @@ class ServeError(MpiioExtError, OSError):
 class Model:
     """What the page shows now, and the bandwidth of the last minutes."""
 
-    def __init__(self, watch: Watch, name: str | None, interval_s: float) -> None:
-        self._watch, self._name, self._interval_s = watch, name, interval_s
+    def __init__(self, follower: Follower, interval_s: float) -> None:
+        self._follower, self._interval_s = follower, interval_s
         self._history: collections.deque[tuple[float, float, float]] = collections.deque(
             maxlen=max(2, int(HISTORY_S / interval_s)))  # fmt: skip
         self._shown: dict[str, Any] = {}
+        self.over = False
+        self._told = threading.Event()
         self.failure: Exception | None = None
         self.look()
 
     def look(self) -> None:
         """Look once."""
-        seen = self._watch.look().only(self._name)
+        seen = self._follower.look()
         moved = [watched.job.rates for watched in seen.jobs]
         self._history.append((seen.sampled_unix_s, sum(each.written_bytes_per_s for each in moved),
                               sum(each.read_bytes_per_s for each in moved)))  # fmt: skip
-        self._shown = _shown(seen, self._name, self._interval_s)
+        ended = seen.ended_unix_s if self._follower.is_over(seen) else None
+        self._shown = {**_shown(seen, self._follower.name, self._interval_s),
+                       "ended": "" if ended is None else clock(ended)}  # fmt: skip
+        self.over = ended is not None
 
     def keep_looking(self, end: Callable[[], None]) -> None:
-        """Look until that fails; then call `end`, so that nobody is shown what was seen last as if it were now."""
+        """Look until the job has ended and a browser knows it, or looking fails; then call `end`.
+
+        Nobody is shown what was seen last as if it were now.
+        """
         try:
-            while True:
+            while not self.over:
                 time.sleep(self._interval_s)
                 self.look()
+            if self._told.wait(_AT_MOST_S):
+                time.sleep(_FAREWELL_S)
         except Exception as error:  # of a thread, which nobody waits for
             self.failure = error
         finally:
@@ -93,12 +106,16 @@ class Model:
 
     def content(self) -> dict[str, Any]:
         """Return what the page shows, for its script."""
-        return {**self._shown, "history": [list(each) for each in self._history], "history_s": HISTORY_S}
+        over = self.over
+        found = {**self._shown, "history": [list(each) for each in self._history], "history_s": HISTORY_S}
+        if over:
+            self._told.set()
+        return found
 
 
 def _plain(table: Table) -> dict[str, Any]:
     width = len(table.columns)
-    numbers = [column >= table.texts and not (table.last_text and column == width - 1) for column in range(width)]
+    numbers = [column >= table.texts for column in range(width)]
     hidden = len(table.rows) - _MOST_ROWS
     return {"title": table.title, "columns": table.columns, "numbers": numbers, "rows": table.rows[:_MOST_ROWS],
             "note": f"… {hidden} more" if hidden > 0 else ""}
@@ -108,8 +125,6 @@ def _shown(seen: Snapshot, name: str | None, interval_s: float) -> dict[str, Any
     single = seen.jobs[0] if len(seen.jobs) == 1 else None
     parts = tables(seen, single) if single is not None else (job_list(seen),) if seen.jobs else ()
     below = notes(seen, single)
-    if not seen.jobs:
-        below = (NOTHING if name is None else f"No job {name} of this user on this node.", *below)
     return {"title": f"mpiio-ext top: {name or 'jobs'} on {seen.host}", "interval_s": interval_s,
             "sampled_unix_s": seen.sampled_unix_s, "tables": [_plain(part) for part in parts], "notes": list(below),
             "json": as_json(seen)}
@@ -222,7 +237,7 @@ def _hang_up(connection: socket.socket) -> None:
 
 
 def serve(name: str | None, interval_s: float, port: int) -> None:
-    """Serve until the user interrupts.
+    """Serve until the user interrupts, or the job has ended.
 
     Parameters
     ----------
@@ -239,7 +254,7 @@ def serve(name: str | None, interval_s: float, port: int) -> None:
     """
     with needing("analytics", "mpiio-ext top --serve"):
         importlib.import_module("jinja2")  # now, and not when the first browser asks
-    model = Model(Watch(), name, interval_s)
+    model = Model(Follower(Watch(), name), interval_s)
     try:
         server = Server(model, port)
     except OSError as error:
@@ -249,8 +264,11 @@ def serve(name: str | None, interval_s: float, port: int) -> None:
     number, host = server.server_address[1], os.uname().nodename
     click.echo(server.url)
     click.echo(f"From another machine, first: ssh -L {number}:{_ADDRESS}:{number} {host}")
-    click.echo("Who has the address sees what it shows. Ctrl-C ends it.")
+    ends = "Ctrl-C ends it" if name is None else "Ctrl-C ends it, and the end of the job"
+    click.echo(f"Who has the address sees what it shows. {ends}.")
     with contextlib.suppress(KeyboardInterrupt), server:
         server.serve_forever()
+    if model.over:
+        click.echo(f"The job ended at {model.content()['ended']}.")
     if model.failure is not None:
         raise ServeError(f"jobs cannot be looked at any more: {model.failure}") from model.failure

@@ -9,14 +9,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.common.commands import FAILED
 from mpiio_ext.common.segments import PROC
+from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.top import jobs
 from mpiio_ext.top.jobs import Job, Rank, Rates, files_of
 from mpiio_ext.top.pages import Counts
+
+#: What is said where there is no job at all.
+NOTHING = ("no MPI program of this user with this library is running on this node; "
+           "mpiio-ext doctor -- ./app says whether the library reaches a program")  # fmt: skip
+#: Jobs that are named to somebody who has asked for another.
+_MOST_TOLD = 10
 
 if TYPE_CHECKING:
     from mpiio_ext.delegates._status import Observation
@@ -52,9 +60,17 @@ class Snapshot:
     problems: tuple[str, ...] = ()
 
     def only(self, name: str | None) -> Snapshot:
-        """Return the same of the jobs that are called so; None: of all."""
-        kept = tuple(each for each in self.jobs if name is None or each.job.is_called(name))
-        return Snapshot(host=self.host, sampled_unix_s=self.sampled_unix_s, jobs=kept, problems=self.problems)
+        """Return the same of the jobs that a number or else a word means; None: of all."""
+        if name is None:
+            return self
+        kept = tuple(each for each in self.jobs if each.job.is_numbered(name))
+        return replace(self, jobs=kept or tuple(each for each in self.jobs if each.job.has_word(name)))
+
+    @property
+    def ended_unix_s(self) -> float | None:
+        """When the last of the jobs was seen to have ended; None: one goes on, or there is none."""
+        ends = [each.job.ended_unix_s for each in self.jobs]
+        return None if None in ends else max((end for end in ends if end is not None), default=None)
 
 
 class _Maps:
@@ -126,6 +142,51 @@ class Watch:
         arbiter = self._maps.of(page.arbiter, page.service) if page.arbiter else None
         return Watched(job=job, delegates=tuple(row for row in rows if row.status.group == page.service),
                        arbiter=arbiter)  # fmt: skip
+
+
+class NoJobError(MpiioExtError, LookupError):
+    """No job is called as somebody has asked; the message says which ones there are.
+
+    Attributes
+    ----------
+    seen : what was seen, without a job.
+    """
+
+    exit_status = FAILED
+
+    def __init__(self, name: str, seen: Snapshot) -> None:
+        there = [f"{each.job.name} ({each.job.called})" for each in seen.jobs[-_MOST_TOLD:]]
+        more = len(seen.jobs) - len(there)
+        told = f"there are {', '.join(there)}{f' and {more} more' if more else ''}" if there else NOTHING
+        super().__init__(f"no job {name} of this user on this node: {told}")
+        self.seen = replace(seen, jobs=())
+
+
+class Follower:
+    """The jobs that somebody has asked for (None: all jobs), looked at; those that were seen last stay to be seen."""
+
+    def __init__(self, watch: Watch, name: str | None) -> None:
+        self._watch, self.name = watch, name
+        self._last: tuple[Watched, ...] = ()
+
+    def look(self) -> Snapshot:
+        """Look once.
+
+        Raises
+        ------
+        NoJobError
+            There has been no such job yet.
+        """
+        seen = self._watch.look()
+        asked = seen.only(self.name)
+        if self.name is not None and not asked.jobs and not self._last:
+            raise NoJobError(self.name, seen)
+        self._last = asked.jobs or self._last
+        return replace(asked, jobs=self._last)
+
+    def is_over(self, seen: Snapshot) -> bool:
+        """Return whether nothing is left to look at: of all jobs there may be more at any time."""
+        return self.name is not None and seen.ended_unix_s is not None
 
 
 # ---- for programs ----------------------------------------------------------------------------------------------------

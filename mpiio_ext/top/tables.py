@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpiio_ext.common.units import amount_text, number_words
 from mpiio_ext.top.jobs import Rank, Rates, files_of
 from mpiio_ext.top.pages import Counts
-from mpiio_ext.top.snapshot import Snapshot, Watched
+from mpiio_ext.top.snapshot import NOTHING, Snapshot, Watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table: `title` is a sentence above it, the first `texts` columns are words, the others numbers."""
+    """A table: `title` is a sentence above it, the first `texts` columns are words, the others numbers.
+
+    Where it is too wide the texts of `long` are shortened, at their start or their end, and the columns of `spare` are
+    left out, the first one first.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     texts: int = 1
-    last_text: bool = False
+    long: str = ""
+    cut_at_start: bool = False
+    spare: tuple[str, ...] = ()
 
 
 def ago(seconds: float) -> str:
@@ -27,6 +34,11 @@ def ago(seconds: float) -> str:
     minutes, rest = divmod(int(max(0.0, seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}" if minutes else f"{rest} s"
+
+
+def clock(unix_s: float) -> str:
+    """Return a time of this day, as clocks here show it."""
+    return time.strftime("%H:%M:%S", time.localtime(unix_s))
 
 
 def _speed(bytes_per_s: float) -> str:
@@ -56,10 +68,11 @@ def job_list(seen: Snapshot) -> Table:
     rows = []
     for watched in seen.jobs:
         job, page = watched.job, watched.job.first
-        rows.append((job.name, page.scheduler_job or "–", page.program, _here(watched),
-                     ago(seen.sampled_unix_s - page.started_unix_s), *_moved(job.total, job.rates)))
-    return Table(title=f"Jobs on {seen.host}", columns=("job", "scheduler's", "program", "ranks", "up", *_MOVED),
-                 rows=tuple(rows), texts=3)
+        rows.append((job.name, page.scheduler_job or "–", job.called, _here(watched),
+                     f"ended {clock(ended)}" if (ended := job.ended_unix_s) is not None
+                     else ago(seen.sampled_unix_s - page.started_unix_s), *_moved(job.total, job.rates)))
+    return Table(title=f"Jobs on {seen.host}", columns=("job", "scheduler's", "command", "ranks", "up", *_MOVED),
+                 rows=tuple(rows), texts=3, long="command", spare=("scheduler's", "mean size", "calls/s", "up"))
 
 
 def _here(watched: Watched) -> str:
@@ -70,15 +83,17 @@ def _here(watched: Watched) -> str:
 def _rank_table(ranks: Sequence[Rank], title: str) -> Table:
     rows = tuple((str(rank.page.rank), rank.state, str(rank.pid), str(rank.page.open),
                   *_moved(rank.page.total, rank.rates)) for rank in ranks)  # fmt: skip
-    return Table(title=title, columns=("rank", "state", "pid", "files", *_MOVED), rows=rows, texts=2)
+    return Table(title=title, columns=("rank", "state", "pid", "files", *_MOVED), rows=rows, texts=2,
+                 spare=("pid", "mean size", "files", "calls/s"))  # fmt: skip
 
 
 def _file_table(watched: Watched) -> Table:
     ranks = watched.job.ranks
-    rows = tuple((*_moved(file.total, file.rates), str(file.ranks), file.path) for file in files_of(ranks))
+    rows = tuple((file.path, str(file.ranks), *_moved(file.total, file.rates)) for file in files_of(ranks))
     beyond = sum(rank.page.unlisted for rank in ranks)
     more = f"; {beyond} openings that their ranks' pages have no room for are not listed" if beyond else ""
-    return Table(title=f"Open files{more}", columns=(*_MOVED, "ranks", "file"), rows=rows, texts=0, last_text=True)
+    return Table(title=f"Open files{more}", columns=("file", "ranks", *_MOVED), rows=rows, long="file",
+                 cut_at_start=True, spare=("mean size", "ranks", "calls/s"))  # fmt: skip
 
 
 def _delegate_table(watched: Watched) -> Table:
@@ -91,7 +106,7 @@ def _delegate_table(watched: Watched) -> Table:
                      f"{item.pages_used} of {item.pages}", str(item.counters["errors"])))
     return Table(title=f"Delegates on {watched.delegates[0].status.host} (mpiio-ext delegates status says more)",
                  columns=("#", "state", "pid", "queue", "waiting", "in", "out", "drain", "dirty", "pages", "errors"),
-                 rows=tuple(rows), texts=2)
+                 rows=tuple(rows), texts=2, spare=("pid", "pages", "errors", "waiting"))
 
 
 def _arbiter_line(watched: Watched) -> str:
@@ -108,16 +123,22 @@ def heading(seen: Snapshot, watched: Watched) -> str:
     """Return which job it is."""
     page = watched.job.first
     scheduler = f", the scheduler's {page.scheduler_job}" if page.scheduler_job else ""
-    return (f"Job {watched.job.name}{scheduler}: {page.program}, {_here(watched)} ranks on {seen.host}, "
-            f"{ago(seen.sampled_unix_s - page.started_unix_s)}")  # fmt: skip
+    ranks = "rank" if page.ranks == 1 else "ranks"
+    ended = watched.job.ended_unix_s
+    up = ago((seen.sampled_unix_s if ended is None else ended) - page.started_unix_s)
+    return (f"Job {watched.job.name}{scheduler}: {watched.job.called}, {_here(watched)} {ranks} on {seen.host}, "
+            f"{up if ended is None else f'ended at {clock(ended)} after {up}'}")
 
 
 def notes(seen: Snapshot, watched: Watched | None) -> tuple[str, ...]:
     """Return sentences that stand below the tables."""
-    found = list(seen.problems)
+    found = [*([] if seen.jobs else [f"{NOTHING[0].upper()}{NOTHING[1:]}."]), *seen.problems]
     if watched is not None:
         job = watched.job
         found += [line for line in (_arbiter_line(watched),) if line]
+        if job.ended_unix_s is not None:
+            found.append("Numbers of a job that has ended are those of the last look at it.")
+            return tuple(found)
         if job.first.service and not watched.delegates:
             found.append("The job's delegates are not on this node.")
         if job.first.ranks > len(job.ranks):
@@ -136,6 +157,6 @@ def tables(seen: Snapshot, watched: Watched) -> tuple[Table, ...]:
     parts = [_rank_table(job.ranks, heading(seen, watched)), _file_table(watched)]
     if len(job.ranks) > 1:
         whole = ("all", "", "", "", *_moved(job.total, job.rates))
-        parts[0] = Table(title=parts[0].title, columns=parts[0].columns, rows=(whole, *parts[0].rows), texts=2)
+        parts[0] = replace(parts[0], rows=(whole, *parts[0].rows))
     parts += [_delegate_table(watched)] if watched.delegates else []
     return tuple(parts)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.mpi
 SUITE = PROGRAMS / "run_mpi4py_tests.py"
 METHODS = ("auto", "even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 #: The methods differ in pure functions (tests/unit) and meet these calls in the differential test, too.
-QUICK = ("group_cyclic", "transpose")
+QUICK = ("transpose",)
 TIERED = [method if method in QUICK else pytest.param(method, marks=pytest.mark.slow) for method in METHODS]
 TIMEOUT_S = 240.0
 
@@ -80,7 +80,7 @@ def check(program: pathlib.Path, ranks: int, folder: pathlib.Path, hints: str) -
     return results
 
 
-@pytest.mark.parametrize("ranks", [1, 2, *slow(4)])
+@pytest.mark.parametrize("ranks", [1, *slow(2, 4)])
 def test_default(program: pathlib.Path, extension: str, memory_folder: pathlib.Path, ranks: int) -> None:
     """As a user gets it."""
     check(program, ranks, memory_folder, "")

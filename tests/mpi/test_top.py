@@ -39,8 +39,10 @@ def seen(running: Job, *words: str) -> list[dict[str, Any]]:
     """Return what the command prints of a job."""
     command = [sys.executable, "-m", "mpiio_ext", "top", str(running.process.pid), "--once", "--json", "--interval",
                "0.2s", *words]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE, check=True)
-    return list(json.loads(done.stdout)["jobs"])
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
+    found = list(json.loads(done.stdout)["jobs"])
+    assert done.returncode == (0 if found else 1), done.stderr
+    return found
 
 
 @pytest.mark.parametrize("count", [0, 1])

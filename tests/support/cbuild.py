@@ -20,6 +20,7 @@ from functools import cache
 import pytest
 
 from support.fuzz import examples, seed
+from support.launch import PATIENCE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
@@ -208,10 +209,10 @@ def failed_checks(text: str, at_least: int = 1) -> set[str]:
 def run(
     path: pathlib.Path, *arguments: str, timeout: int = 120, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a compiled program."""
+    """Run a compiled program, for at most PATIENCE * timeout seconds."""
     clean = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "MPIOX_FAULT")} | {"MPIOX_TESTING": "1"}
     return subprocess.run(
-        [str(path), *arguments], capture_output=True, text=True, timeout=timeout, env=clean | environment
+        [str(path), *arguments], capture_output=True, text=True, timeout=PATIENCE * timeout, env=clean | environment
     )
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -20,10 +21,10 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.cli import main
-from mpiio_ext.top import jobs, pages, screen, snapshot
+from mpiio_ext.top import fitting, jobs, names, pages, screen, snapshot, tables
 from mpiio_ext.top.pages import Counts, PageError
 from support import cbuild, live_pages
-from support.live_pages import content, hold
+from support.live_pages import content, hold, holding
 from support.tiers import slow
 
 
@@ -39,18 +40,6 @@ def descriptor_of(page: bytes | bytearray, **changes: object) -> Iterator[pathli
 def own(found: tuple[jobs.Job, ...], pid: int | None = None) -> list[jobs.Rank]:
     """Return the ranks of one process, of all that are seen: other jobs of this user may run."""
     return [rank for job in found for rank in job.ranks if rank.pid == (pid or os.getpid())]
-
-
-@contextlib.contextmanager
-def holding(ranks: int, files: int, *world: str) -> Iterator[subprocess.Popen[str]]:
-    """Have pages in another process."""
-    with subprocess.Popen([sys.executable, live_pages.__file__, str(ranks), str(files), *world], text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # fmt: skip
-        try:
-            assert process.stdout is not None and process.stdout.readline() == "ready\n"
-            yield process
-        finally:
-            process.kill()
 
 
 # ---- one page --------------------------------------------------------------------------------------------------------
@@ -133,7 +122,7 @@ def test_a_page_of_a_process_that_was_stopped_within_a_change() -> None:
 
 TURNING = """
 import mmap, time
-from support.live_pages import content, hold
+from support.live_pages import content, hold, holding
 fd = hold(content(files=1, rest=(0, 0, 0, 0)))
 words = memoryview(mmap.mmap(fd, 4096 + 8 * 256)).cast("q")
 print(fd, flush=True)
@@ -211,7 +200,43 @@ def test_ranks_that_have_ended_are_forgotten(monkeypatch: pytest.MonkeyPatch) ->
         process.kill()
         process.wait(10)
         monkeypatch.setattr(jobs, "REMEMBERED_S", 0.0)
+        assert [rank.state for rank in own(watch.look(), process.pid)] == ["gone"]
         assert own(watch.look(), process.pid) == []
+
+
+def test_a_rank_that_has_ended_counts_as_long_as_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a job has done does not shrink when a rank of it ends."""
+    monkeypatch.setattr(jobs, "REMEMBERED_S", 0.0)
+    with holding(1, 1, "0/2") as one, holding(1, 1, "1/2") as other:
+        watch, follower = jobs.Watch(), snapshot.Follower(snapshot.Watch(), str(other.pid))
+        watch.look()
+        follower.look()
+        one.kill()
+        one.wait(10)
+        for _ in range(3):
+            (job,) = (each for each in watch.look() if own((each,), other.pid))
+            assert [rank.lives for rank in job.ranks] == [False, True]
+            assert (job.ended_unix_s, job.total.written_bytes) == (None, 2 * 4006)
+        assert not follower.is_over(follower.look())
+        other.kill()
+        other.wait(10)
+        seen = follower.look()
+        assert follower.is_over(seen) and seen.jobs[0].job.total.written_bytes == 2 * 4006
+        assert abs((seen.ended_unix_s or 0) - time.time()) < 60
+        assert follower.look().jobs == seen.jobs, "the last numbers stay"
+
+
+def test_a_rank_whose_place_is_taken_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of programs that follow each other under one launcher the one that runs is shown."""
+    monkeypatch.setattr(jobs, "_PAUSE", 0.0)
+    with holding(1, 1, "1/2") as other, holding(1, 1, "0/2") as first:
+        watch = jobs.Watch()
+        watch.look()
+        first.kill()
+        first.wait(10)
+        with holding(1, 1, "0/2") as second:
+            (job,) = (each for each in watch.look() if own((each,), other.pid))
+            assert [(rank.pid, rank.lives) for rank in job.ranks] == [(second.pid, True), (other.pid, True)]
 
 
 def test_a_stopped_process_is_seen() -> None:
@@ -233,7 +258,7 @@ def test_sizes(ranks: int) -> None:
         watch = snapshot.Watch()
         name = str(process.pid)
         seen = watch.look().only(name)
-        shown = screen.lines(seen, name, height=40)
+        shown = screen.lines(seen, height=40)
         took_s = time.monotonic() - began
         assert len(os.listdir("/proc/self/fd")) == before
         assert [rank.page.rank for rank in seen.jobs[0].job.ranks] == list(range(ranks))
@@ -271,9 +296,44 @@ def run(*words: str) -> tuple[int, str]:
 
 
 def test_the_command_without_a_job() -> None:
-    status, text = run("no such program", "--once")
-    assert (status, text) == (0, "No job no such program of this user on this node.\n")
-    assert json.loads(run("no such program", "--json")[1])["jobs"] == []
+    """Who asks for one that is not there is told what there is; for a script there is none."""
+    with holding(1, 1) as process:
+        for words in ((), ("--once",), ("--serve",)):
+            done = CliRunner().invoke(main, ["top", "no such program", *words])
+            assert (done.exit_code, done.stdout) == (1, "")
+            assert done.stderr.startswith("mpiio-ext: no job no such program of this user on this node: there are ")
+            assert f"{process.pid} (app --in x)" in done.stderr
+        done = CliRunner().invoke(main, ["top", "999999999", "--json"])
+        assert (done.exit_code, json.loads(done.stdout)["jobs"]) == (1, [])
+
+
+@pytest.mark.parametrize(("command", "name"), [
+    ("/usr/bin/python3.11 -u /home/me/long.py 20 /scratch/x", "long.py 20 /scratch/x"),
+    ("python -W error -m mpi4py.run many.py", "many.py"),
+    ("python -m package.solver --n 3", "package.solver --n 3"),
+    ("python -c pass", "python -c pass"),
+    ("python", "python"),
+    ("./lmp -in in.melt", "lmp -in in.melt"),
+    ("bash job.sh", "job.sh"),
+    ("", "app"),
+    (f"./app {'x' * 100}", f"app {'x' * 43}…"),
+])  # fmt: skip
+def test_what_a_job_is_called(command: str, name: str) -> None:
+    assert names.name_of(command, "app") == name
+
+
+def test_jobs_are_found_by_words_of_their_commands() -> None:
+    """A number of a job means it alone, also where it is a word of another."""
+    with holding(1, 1, command="python /home/long.py 20") as one, \
+            holding(1, 1, command=f"python many.py {one.pid}") as other:
+        seen = snapshot.Watch().look()
+        both = {str(one.pid), str(other.pid)}
+        for word, found in (("long.py", {one}), ("/home/long.py", {one}), ("m*.py", {other}), ("20", {one}),
+                            ("python", {one, other}), (str(one.pid), {one}), ("long", set())):
+            means = {each.job.name for each in seen.only(word).jobs}
+            assert means & both == {str(process.pid) for process in found}, word
+        status, text = run("python", "--once", "--interval", "0.1s")
+    assert status == 0 and re.search(rf"^{one.pid} .* long\.py 20 ", text, re.M) and f"many.py {one.pid}" in text
 
 
 def test_the_command_shows_a_job() -> None:
@@ -281,7 +341,7 @@ def test_the_command_shows_a_job() -> None:
         status, text = run(str(process.pid), "--interval", "0.1s")
         found = json.loads(run(str(process.pid), "--json", "--interval", "100ms")[1])
     assert status == 0
-    assert "app, 4 ranks on" in text and "/scratch/file.2" in text
+    assert "app --in x, 4 ranks on" in text and "/scratch/file.2" in text
     (job,) = found["jobs"]
     assert (job["ranks"], job["ranks_here"], job["program"]) == (4, 4, "app")
     assert job["written_bytes"] == 4 * (6 + 3 * 4000)
@@ -301,18 +361,59 @@ def test_what_cannot_be_used_is_refused(words: tuple[str, ...]) -> None:
     assert "Traceback" not in text
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written(unbuffered: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "mpiio_ext", "top", "--once"], stdout=full, stderr=subprocess.PIPE,
+                              env={**os.environ, "PYTHONUNBUFFERED": unbuffered}, text=True, timeout=60)  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "mpiio-ext: the output cannot be written: No space left on device\n")
+
+
 @pytest.mark.parametrize("interval", ["0.1", "1s", "24h"])
 def test_intervals_that_are_taken(interval: str) -> None:
-    assert run("no such program", "--once", "--interval", interval)[0] == 0
+    assert run("no such program", "--once", "--interval", interval)[0] == 1
 
 
 def test_a_screen_fits_its_height() -> None:
     with holding(50, 40) as process:
         seen = snapshot.Watch().look().only(str(process.pid))
-    for height in (16, 24, 200):
-        shown = screen.lines(seen, None, height=height)
-        assert len(shown) <= height
-    assert sum("/scratch/file." in line for line in screen.lines(seen, None)) == 40
+    for width, height in ((None, 16), (80, 24), (80, 40), (120, 25), (200, 200)):
+        shown = screen.lines(seen, width=width, height=height)
+        assert len(shown) == min(height, 50 + 40 + 6)
+        hidden = [int(line.split()[1]) for line in shown if line.startswith("…")]
+        rows = sum(line.startswith("/scratch/file.") or " sleeping " in line for line in shown)
+        assert rows + sum(hidden) == 50 + 40, "what is not shown is counted"
+    assert sum("/scratch/file." in line for line in screen.lines(seen)) == 40
+
+
+@pytest.mark.parametrize(("needs", "room", "given"), [
+    ([8, 1], 40, [8, 1]), ([50, 1], 20, [19, 1]), ([1, 50, 50], 21, [1, 10, 10]), ([5, 5], 0, [0, 0]), ([], 5, []),
+    ([9, 2, 9], -3, [0, 0, 0]),
+])  # fmt: skip
+def test_lines_are_shared_out(needs: list[int], room: int, given: list[int]) -> None:
+    assert fitting.shares(needs, room) == given
+
+
+PATH = "/scratch/of/a/user/with/a/long/name.h5"  # 38 characters
+
+
+@pytest.mark.parametrize(("width", "heads", "cells", "spared"), [
+    (None, "file ranks written read mean~size read~so~far", (PATH, "4", "1.29 GB/s", "–", "65.5 kB", "0 B"), []),
+    (79, "file ranks written read size so~far", (PATH, "4", "1.29 GB/s", "–", "65.5 kB", "0 B"), []),
+    (66, "file ranks written size", (PATH, "4", "1.29 GB/s", "65.5 kB"), []),
+    (51, "file ranks written size", (f"…{PATH[-23:]}", "4", "1.29 GB/s", "65.5 kB"), []),
+    (42, "file ranks written", (f"…{PATH[-23:]}", "4", "1.29 GB/s"), ["mean size"]),
+    (30, "file written", (f"…{PATH[-18:]}", "1.29 GB/s"), ["ranks", "mean size"]),
+])  # fmt: skip
+def test_a_table_fits_its_width(width: int | None, heads: str, cells: tuple[str, ...], spared: list[str]) -> None:
+    """Names of files stay to be read: they come first, and a long path loses its start."""
+    table = tables.Table(title="", columns=("file", "ranks", "written", "read", "mean size", "read so far"),
+                         long="file", cut_at_start=True, spare=("mean size", "ranks"),
+                         rows=((PATH, "4", "1.29 GB/s", "–", "65.5 kB", "0 B"),))  # fmt: skip
+    found, left_out = fitting.fitted(table, table.rows, width)
+    assert re.split(" {2,}", found[-1]) == list(cells)
+    assert re.split(" {2,}", found[-2]) == [name.replace("~", " ") for name in heads.split()]
+    assert left_out == spared and all(len(line) <= (width or 999) for line in found)
 
 
 def test_a_terminal_is_drawn_until_ctrl_c() -> None:
@@ -320,14 +421,14 @@ def test_a_terminal_is_drawn_until_ctrl_c() -> None:
     own_end, its_end = pty.openpty()
     fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 20, 60, 0, 0))
     words = ["env", "--default-signal=INT", "-u", "COLUMNS", "-u", "LINES", sys.executable, "-m", "mpiio_ext", "top",
-             "nosuchprogram", "--interval", "1h"]  # fmt: skip
-    with (subprocess.Popen(words, stdin=its_end, stdout=its_end, stderr=its_end) as process,
-          open(own_end, "rb", 0) as out):
+             "--interval", "1h"]  # fmt: skip
+    with (holding(1, 1) as job, open(own_end, "rb", 0) as out,
+          subprocess.Popen([*words, str(job.pid)], stdin=its_end, stdout=its_end, stderr=its_end) as process):
         os.close(its_end)
         shown = b""
-        for width in (60, 30):
-            line = b"No job nosuchprogram of this user on this node."[:width] + b"\x1b[K"
-            while line not in shown:
+        for columns in (60, 30):  # as wide as the window are lines that tell of the window's width
+            line = "In a wider window: pid" if columns == 30 else f"Job {job.pid}: app --in x, 1 rank on"
+            while line.encode() not in shown:
                 shown += out.read(4096)
             fcntl.ioctl(own_end, termios.TIOCSWINSZ, struct.pack("4H", 20, 30, 0, 0))
         process.send_signal(signal.SIGINT)
@@ -336,3 +437,25 @@ def test_a_terminal_is_drawn_until_ctrl_c() -> None:
                 shown += more
         assert process.wait(30) == 0
     assert shown.startswith(b"\x1b[?1049h") and shown.endswith(b"\x1b[?1049l")
+
+
+def test_the_last_numbers_of_a_job_stay_on_the_terminal() -> None:
+    """When the job ends the screen is left, its last numbers are printed below it, and the status is 0."""
+    own_end, its_end = pty.openpty()
+    fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 24, 200, 0, 0))
+    with holding(2, 1) as job:
+        words = ["env", "-u", "COLUMNS", "-u", "LINES", sys.executable, "-m", "mpiio_ext", "top", str(job.pid),
+                 "--interval", "0.2s"]  # fmt: skip
+        with (subprocess.Popen(words, stdin=its_end, stdout=its_end, stderr=its_end) as process,
+              open(own_end, "rb", 0) as out):
+            os.close(its_end)
+            shown = b""
+            with contextlib.suppress(OSError):  # of a terminal whose other end is closed
+                while more := out.read(4096):
+                    shown += more
+                    if b"/scratch/file.0" in shown:
+                        job.kill()
+            assert process.wait(30) == 0
+    left = shown.rpartition(b"\x1b[?1049l")[2].decode()
+    assert re.search(r"app --in x, 2 ranks on \S+, ended at \d\d:\d\d:\d\d after \d+ s", left)
+    assert re.search(r"^all .*8\.01 kB", left, re.M) and "/scratch/file.0" in left and "No job" not in left

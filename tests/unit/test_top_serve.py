@@ -19,13 +19,13 @@ import pytest
 
 from mpiio_ext.top import serve, snapshot
 from support.html_page import Page
-from support.live_pages import content, hold
+from support.live_pages import content, hold, holding
 
 
 @pytest.fixture
 def server() -> Iterator[serve.Server]:
     held = hold(content(files=2, program="<script>alert(1)</script>"))
-    one = serve.Server(serve.Model(snapshot.Watch(), str(os.getpid()), 1.0), 0)
+    one = serve.Server(serve.Model(snapshot.Follower(snapshot.Watch(), str(os.getpid())), 1.0), 0)
     thread = threading.Thread(target=one.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     yield one
@@ -152,14 +152,41 @@ def test_what_was_seen_last_is_not_shown_for_ever(
 
     monkeypatch.setattr(serve, "Watch", Failing)
     with pytest.raises(serve.ServeError, match=r"jobs cannot be looked at any more: .*Too many open files: '/proc'"):
-        serve.serve("nosuch", 0.05, 0)
+        serve.serve(None, 0.05, 0)
     assert "http://127.0.0.1:" in capsys.readouterr().out
+
+
+def test_it_ends_with_the_job(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A browser gets the last numbers and when the job ended, then the server ends; without one it ends, too."""
+    monkeypatch.setattr(serve, "_FAREWELL_S", 0.0)
+    with holding(2, 1) as job:
+        one = serve.Server(serve.Model(snapshot.Follower(snapshot.Watch(), str(job.pid)), 0.05), 0)
+        threads = [threading.Thread(target=run, args=arguments, daemon=True)
+                   for run, arguments in ((one.serve_forever, (0.01,)), (one.model.keep_looking, (one.shutdown,)))]
+        with one:
+            for thread in threads:
+                thread.start()
+            assert json.loads(ask(one, path_of(one) + "data")[2])["ended"] == ""
+            job.kill()
+            while not (found := json.loads(ask(one, path_of(one) + "data")[2]))["ended"]:
+                pass
+            for thread in threads:
+                thread.join(60)
+                assert not thread.is_alive()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", found["ended"])
+    assert found["json"]["jobs"][0]["written_bytes"] == 2 * 4006
+    monkeypatch.setattr(serve, "_AT_MOST_S", 0.0)
+    with holding(1, 1) as job:
+        threading.Timer(1.0, job.kill).start()
+        serve.serve(str(job.pid), 0.05, 0)
+    assert re.search(r"^The job ended at \d\d:\d\d:\d\d\.$", capsys.readouterr().out, re.M)
 
 
 def test_ctrl_c_ends_it() -> None:
     """The address and the tunnel are printed at once; a second server cannot take the port."""
-    words = ["env", "--default-signal=INT", sys.executable, "-m", "mpiio_ext", "top", "--serve", "nosuch"]
+    words = ["env", "--default-signal=INT", sys.executable, "-m", "mpiio_ext", "top", "--serve"]
     with contextlib.ExitStack() as stack:
+        words = [*words, str(stack.enter_context(holding(1, 1)).pid)]
         process = stack.enter_context(
             subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         )

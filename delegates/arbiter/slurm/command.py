@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import renamed, tell
+from mpiio_ext.common.commands import HELP, renamed, tell
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 
@@ -58,7 +58,7 @@ class _Watch:
         self._told = set(bad)
 
 
-@click.command("slurm-watch")
+@click.command("slurm-watch", context_settings=HELP)
 @click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
 @click.option("--interval", type=Duration(least=1), default="10s", show_default=True,
               help="Time between two looks. Each asks the controller: not too often.")
@@ -146,7 +146,7 @@ def _check(folder: Path) -> str:
         return ""
 
 
-@click.command("slurm-script")
+@click.command("slurm-script", context_settings=HELP)
 @click.argument("which", type=click.Choice(list(_SCRIPTS)), required=False)
 @click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
 @renamed("--check", "--permissions", is_flag=True)

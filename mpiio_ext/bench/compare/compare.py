@@ -39,7 +39,7 @@ from mpiio_ext.bench.compare.launches import (
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations, with_delegates
 from mpiio_ext.bench.kernels.pattern import MicroForm
-from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result, renamed, said
+from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_option, json_result, renamed, said
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
@@ -370,7 +370,7 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
-@click.command(name="compare", cls=JsonCommand, help=__doc__)
+@click.command(name="compare", cls=JsonCommand, context_settings=HELP, help=__doc__)
 @click.option("--quick", is_flag=True, help="64 MiB, one round: two or three minutes on 2 cores.")
 @click.option("--ranks", type=click.IntRange(1), help="Ranks of every launch.  [default: 4, on hosts those of all]")
 @click.option("--bytes", "file_bytes", type=Size(1 << 16), help="Size of the file.  [default: 256MiB]")
