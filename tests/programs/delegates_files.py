@@ -197,7 +197,8 @@ def disk(path: str) -> Any:
     places = range(COMM.rank * RECORD, 256 * PAGE, COMM.size * RECORD)
     for at in places:
         file.Write_at(at, record(at))
-    found = [line.split()[5].rpartition("/")[0] for line in open("/proc/self/maps") if "/mpiox." in line]
+    maps = pathlib.Path("/proc/self/maps").read_text("utf-8").splitlines()
+    found = [line.split()[5].rpartition("/")[0] for line in maps if "/mpiox." in line]
     got = np.empty(RECORD, np.uint8)
     wrong = 0
     for at in places:
