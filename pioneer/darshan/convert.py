@@ -61,7 +61,7 @@ class Written:
     """
 
     processes: int
-    start_ns: int
+    start_ns: int = field(default=0, compare=False)
     records: int
     lacks: Sequence[str]
 
