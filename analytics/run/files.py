@@ -102,7 +102,8 @@ def _sizes(row: dict[str, Any], way: str) -> str | None:
     bounds = [0, *SIZE_BINS.values()]
     low, high = bounds[list(SIZE_BINS).index(name)], SIZE_BINS[name]
     share = f"{100 * counts[name] / sum(counts.values()):.0f} %"
-    return f"{share} of {size_text(low or 0)} {f'to {size_text(high)}' if high else 'and more'}"
+    low_text, high_text = (size_text(each or 0, exact=True) for each in (low, high))
+    return f"{share} of {low_text} {f'to {high_text}' if high else 'and more'}"
 
 
 def _opens(row: dict[str, Any], activity: Activity | None) -> int | None:

@@ -195,8 +195,11 @@ def _document(
     job = tables["darshan_job"].to_pylist()[0]
     program, processes, run_s = job["exe"] or job["app"] or "PROGRAM", job["processes"] or 1, job["run_time"] or 0.0
 
+    own = {each["hint"] for each in library.hints(statistics)}
+
     def concrete(command: str) -> str | None:
-        taken = bool(statistics) and command == opening.TAKEN
+        by_library = opening.FORCES in command and not own & opening.FORCED  # it has looked at the calls, and chosen
+        taken = bool(statistics) and (command == opening.TAKEN or by_library)
         return None if taken else opening.concrete(command, program, processes)
 
     told = diagnoses(tables, Known(activity=activity), concrete=concrete)

@@ -25,6 +25,8 @@ from mpiio_ext.errors import ArgumentError
 MOST_BYTES = 1_000_000
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
+_POINTED = ("Point at a figure for its values; the wheel, or the keys + and -, make a part of it larger, and Escape"
+            " shows the whole.")  # fmt: skip
 #: Programs that run another one's text, and how the names of such end.
 _INTERPRETER, _SCRIPTS = re.compile(r"(python|pypy|perl|ruby|julia|Rscript|bash|sh)[0-9.]*"), (
     ".py", ".pl", ".rb", ".jl", ".R", ".sh")  # fmt: skip
@@ -108,7 +110,7 @@ def _storage(document: Document) -> Section:
                               if rows else "None of the files was there after the run."])  # fmt: skip
 
 
-def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[Section]:
+def _sections(document: Document, figures: Sequence[Figure], most: int, *, interactive: bool) -> list[Section]:
     findings = [Finding(**one) for one in document["findings"]]
     unknown = [f"Not known: {text}." for text in document["unknown"]]
     run = Section(anchor="run", title="The run", facts=[(name, text) for name, text in document["facts"]])
@@ -118,7 +120,8 @@ def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[
         Section(anchor="findings", title="Findings and next steps", findings=findings,
                 sentences=[*document["conclusions"], *([] if findings else ["Nothing needs a change."])]),
         Section(anchor="over-time", title="Over time", figures=figures,
-                sentences=() if figures else ["The recordings have no times of accesses."]),
+                sentences=[] if figures and not interactive else [
+                    _POINTED if figures else "The recordings have no times of accesses."]),
         _files(document, most), _library(document, most), _storage(document), _hints(document, most), run,
         *([Section(anchor="unknown", title="What is not known", sentences=unknown)] if unknown else []),
     ]  # fmt: skip
@@ -152,7 +155,8 @@ def _page(
     lead = [text for text in (document["sentence"], help_sentence(document["help"])) if text]
     return page_of(
         f"I/O of {_name(document['program'])}",
-        _sections(document, figures[1:] if picture else figures, most), lead=lead, picture=picture or none,
+        _sections(document, figures[1:] if picture else figures, most, interactive=interactive),
+        lead=lead, picture=picture or none,
         notices=notices, interactive=interactive, data=document if data else None,
     )  # fmt: skip
 

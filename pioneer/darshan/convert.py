@@ -39,6 +39,8 @@ from mpiio_ext.pioneer.table import Loss
 _JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "JOB_ID")
 #: Command lines that are told of a run of several programs.
 _MOST_COMMANDS = 4
+#: Ranks that are told by number.
+_MOST_RANKS = 8
 #: Accesses of recordings that a log has at most, since all are in memory at once.
 _MOST_ACCESSES = 1 << 24
 _HEATS = {"POSIX": "POSIX", "MPI-IO": "MPIIO", "STDIO": "STDIO"}
@@ -84,6 +86,7 @@ class _Run:
     end_ns: int = 0
     ranks: dict[int, _Rank] = field(default_factory=dict)
     lacks: list[str] = field(default_factory=list)
+    cut: dict[str, list[int]] = field(default_factory=dict)
     crowded: dict[int, int] = field(default_factory=dict)
     kept: int = 0
     unkept: int = 0
@@ -150,7 +153,7 @@ def _read(head: own.Head, start_ns: int, run: _Run, layouts: Sequence[Layout], *
                 one.segments[name].add(counted)
     run.end_ns = max(run.end_ns, stop_ns or last_ns)
     if loss.truncated or loss.skipped:
-        run.lacks.append(f"rank {rank}: its trace has no end, or lacks calls: it was killed, or its disk is full")
+        run.cut.setdefault("its trace has no end, or lacks calls: it was killed, or its disk is full", []).append(rank)
 
 
 def _read_recording(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> None:
@@ -170,7 +173,7 @@ def _read_recording(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt
     run.kept += len(recording.segments)
     run.unkept += recording.unkept + max(run.kept - _MOST_ACCESSES, 0)
     if head.running or recording.problem:
-        run.lacks.append(f"rank {rank}: {recording.problem or 'its recording has no end: it was killed'}")
+        run.cut.setdefault(recording.problem or "its recording has no end: it was killed", []).append(rank)
     if recording.others:
         run.crowded[rank] = run.crowded.get(rank, 0) + recording.others
 
@@ -239,6 +242,14 @@ def _command(heads: Sequence[own.Head], run: _Run) -> str:
     return "; ".join([*found[:_MOST_COMMANDS], *more])
 
 
+def _ranks(numbers: Sequence[int]) -> str:
+    """Return which ranks have something in common."""
+    if len(numbers) == 1:
+        return f"rank {numbers[0]}"
+    more = f" and {len(numbers) - _MOST_RANKS:,} more" if len(numbers) > _MOST_RANKS else ""
+    return f"ranks {', '.join(map(str, numbers[:_MOST_RANKS]))}{more}, each"
+
+
 def heads_of(folder: Path) -> list[own.Head]:
     """Return what recordings say of their processes, or traces where there is none, by rank and start."""
     return recordings.heads([folder]) or own.heads([folder])
@@ -281,7 +292,7 @@ def convert(
         else:
             _read(head, start_ns, run, layouts, dxt=dxt)
     processes = max(1, run.without_mpi.count, *(head.ranks for head in heads))
-    run.lacks += [missing] if missing else []
+    run.lacks += [f"{_ranks(ranks)}: {what}" for what, ranks in run.cut.items()] + ([missing] if missing else [])
     if run.crowded:
         run.lacks.append(f"{count_text(sum(run.crowded.values()), 'file')} had no room of their own, in "
                          f"{len(run.crowded):,} of {count_text(processes, 'rank')}: they are together in the records "

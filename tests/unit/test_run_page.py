@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import html
 import json
 import pathlib
 import re
@@ -103,7 +104,7 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
     (row,) = found.files.rows()
     assert (row["file"], row["writes"], row["mean_write_bytes"], row["write_pattern"]) == (
         "/scratch/out.h5", 80, 512.0, "strided")  # fmt: skip
-    assert row["write_sizes"] == "100 % of 100 B to 1,024 B" and row["read_sizes"] is None
+    assert row["write_sizes"] == "100 % of 100 B to 1 KiB" and row["read_sizes"] is None
     assert row["who"] == "all 4 ranks" and found.files.table().num_rows == 1
     assert {"time-line-ranks", "bandwidth", "heat"} == set(found.figures)
     assert "<svg" in found.figures["heat"]._repr_html_() and found.figures["bandwidth"].table().num_rows == 120
@@ -121,7 +122,9 @@ def test_without_every_access_the_picture_is_of_bytes(tmp_path: pathlib.Path) ->
     assert found.sentence.startswith("Your program spent 9") and "512 B writes to `out.h5`" in found.sentence
     assert found.files.rows()[0]["write_pattern"] == "forward, with gaps"
     moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
-    assert moved == pytest.approx(64 * 20 * 512, rel=0.01) and not Page(page(found.document)).problems
+    text = page(found.document)
+    assert moved == pytest.approx(64 * 20 * 512, rel=0.01) and not Page(text).problems
+    assert "the wheel, or the keys + and -" in text and "<h1>I/O of app</h1>" in text
 
 
 def test_what_is_no_run_is_refused(tmp_path: pathlib.Path) -> None:
@@ -436,6 +439,14 @@ def test_the_recorder_leaves_its_own_folder_out(tmp_path: pathlib.Path, monkeypa
     recording = logged.Recording.of([logged.RunPage(tmp_path / "io.html")])
     assert re.fullmatch(rf"\*\.tmp\n{re.escape(str(tmp_path))}/\.io\.html\.[0-9a-f]{{16}}\.run/\*",
                         recording.settings()["MPIOX_TRACE_SKIP"])  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "name"), [
+    ("./app -n 4", "app"), ("/usr/bin/python3.11 -u /a/solve.py x.py", "solve.py"), ("python -c 'a b'", "python"),
+    ("bash ./job.sh", "job.sh"), ("./it's", "it's"), ("", "a run"),
+])  # fmt: skip
+def test_a_page_is_called_by_its_program(command: str, name: str, tmp_path: pathlib.Path) -> None:
+    assert f"<h1>I/O of {name}</h1>" in html.unescape(page(of_folder(tmp_path) | {"program": command}))
 
 
 def test_chart_kinds_of_a_document_are_known() -> None:

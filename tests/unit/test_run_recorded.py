@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 from typing import Any
@@ -21,12 +22,12 @@ SIZE = 1 << 20
 
 def writes(names: list[int], start_s: float, seconds: float, *, count: int = 20, within: str = "") -> list[Call]:
     """Return writes that go to files in turn, one behind the other; `within`: each in such a call of MPI-IO."""
-    each = int(seconds * SECOND / count)
+    each, depth = int(seconds * SECOND / count), int(bool(within))
     found = [Call(operation="open", start=int(start_s * SECOND) - 2000, file=name, result=3) for name in set(names)]
     for number in range(count):
         file, at = names[number % len(names)], int(start_s * SECOND) + number * each
         place = {"file": file, "offset": number // len(names) * 2 * SIZE, "size": SIZE}
-        found.append(Call(operation="pwrite", start=at, duration=each - 10, result=SIZE, **place))
+        found.append(Call(operation="pwrite", start=at, duration=each - 10, depth=depth, result=SIZE, **place))
         if within:
             found.append(Call(operation=within, start=at, duration=each - 5, **place))
     return found
@@ -101,6 +102,22 @@ def test_what_delegates_write_is_the_programs(thread: bool, tmp_path: pathlib.Pa
         assert not any(one["name"] == "bandwidth" for one in document["charts"])
 
 
+def test_what_the_library_has_chosen_is_not_advised_against(tmp_path: pathlib.Path) -> None:
+    """Small collective calls that it carries out as they are; a program that has asked for that is told to let it."""
+    for rank in range(2):
+        calls = writes([1], 0.1, 2.0, count=400, within="MPI_File_write_at_all")
+        small = [dataclasses.replace(one, size=64, offset=one.offset + 64 * rank, result=64 if one.depth else 0)
+                 if "write" in one.operation else one for one in calls]  # fmt: skip
+        record(tmp_path, ["/d/a"], small, begin=f"RANK {rank} 2")
+    line: dict[str, Any] = {"kind": "file", "path": "/d/a", "ranks": 2, "collective_writes": 400}
+    for hints in ({}, {"romio_cb_write": {"value": "disable", "source": "MPI_Info"}}):
+        (tmp_path / STATISTICS).write_text(json.dumps(line | {"hints": hints}) + "\n")
+        document = of_folder(tmp_path)
+        assert "64 B collective writes to `a`" in document["sentence"], document["sentence"]
+        steps = " ".join(step for finding in document["findings"] for step in finding["advice"])
+        assert ("mpiox_exchange=two_phase" in steps) == bool(hints), steps
+
+
 def test_files_in_turn_take_the_time_together(tmp_path: pathlib.Path) -> None:
     """A rank writes to four open files in turn, for all of its four seconds."""
     record(tmp_path, [f"/d/{name}" for name in "abcd"], writes([1, 2, 3, 4], 0.1, 4.0, count=80), begin="RANK 0 1")
@@ -119,7 +136,10 @@ def test_a_run_that_ended_badly_may_be_whole(tmp_path: pathlib.Path) -> None:
     assert "The program ended with status 3." in text and "not whole" not in text
     (tmp_path / "io.html").write_text(text, encoding="utf-8")
     assert "the program ended with status 3" in mpiio_ext.run_report(tmp_path / "io.html").lines()
-    record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 2 3", end="KILL")
+    record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 2 4", end="KILL")
+    assert of_folder(tmp_path)["lacks"][0] == "rank 2: its recording has no end: it was killed"
+    record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 3 4", end="KILL")
     document = of_folder(tmp_path)
-    assert document["sentence"].startswith("As far as was recorded") and len(document["lacks"]) == 1
+    assert document["lacks"] == ["ranks 2, 3, each: its recording has no end: it was killed"]
+    assert document["sentence"].startswith("As far as was recorded")
     assert not any("memory" in text for text in document["unknown"])
