@@ -252,6 +252,7 @@ class Hints:
     delegate_mode : "spawn", "split", "thread" or "auto": how they are started.
     delegate_ack : where bytes are when a write returns: "memory", "replica" or "disk".
     delegate_cache : memory of one delegate, bytes or text with a suffix.
+    delegate_cache_dir : folders on disks of the node that hold the caches.
     delegate_page : page of a delegate's cache, bytes or text with a suffix; 0: the stripe size.
     delegate_threads : I/O threads of a delegate.
     delegate_prefetch : pages read ahead of a reader at most.
@@ -314,6 +315,7 @@ class Hints:
     delegate_mode: str | None = None
     delegate_ack: str | None = None
     delegate_cache: int | str | None = None
+    delegate_cache_dir: str | None = None
     delegate_page: int | str | None = None
     delegate_threads: int | None = None
     delegate_prefetch: int | None = None

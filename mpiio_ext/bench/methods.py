@@ -28,7 +28,8 @@ DEFAULT = ("native", "native_tuned", "auto", *METHODS, "aligned+stripe_size_io")
 #: Stand for what the command line says of delegates.
 _COUNT, _MODE = "{delegates}", "{delegate_mode}"
 #: Hints that hold for all delegates of a job, so that they are the same for all methods.
-OF_THE_JOB = ("mpiox_delegates", "mpiox_delegate_mode", "mpiox_delegate_cache", "mpiox_delegate_page",
+OF_THE_JOB = ("mpiox_delegates", "mpiox_delegate_mode", "mpiox_delegate_cache", "mpiox_delegate_cache_dir",
+              "mpiox_delegate_page",
               "mpiox_delegate_threads", "mpiox_delegate_prefetch", "mpiox_delegate_hosts",
               "mpiox_delegate_interface",
               "mpiox_delegate_scheduler", "mpiox_delegate_quantum", "mpiox_delegate_time_slice",

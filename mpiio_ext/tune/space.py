@@ -45,6 +45,7 @@ _NOT_OURS = frozenset(
         "mpiox_delegate_ack",
         "mpiox_delegate_timeout",
         "mpiox_delegate_report",
+        "mpiox_delegate_cache_dir",
         "mpiox_delegate_hosts",
         "mpiox_delegate_interface",
         "mpiox_delegate_owners",

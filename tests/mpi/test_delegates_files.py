@@ -203,6 +203,20 @@ DISK_KIB = 128
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_caches_on_disks(small_disk: pathlib.Path, tmp_path: pathlib.Path, mode: str) -> None:
+    """Of three delegates in turn: a folder that holds the cache, one that has no room for it, one that is not there."""
+    (first := tmp_path / "first").mkdir()
+    folders = f"{first};{small_disk};{tmp_path / 'missing'}"
+    hints = f"mpiox_delegates=3:mpiox_delegate_mode={mode}:{SMALL}:mpiox_delegate_cache_dir={folders}"
+    seen, launch = run("disk", tmp_path / "file", 3, hints)
+    assert seen == [{"folders": [str(first)], "wrong": 0, "said": folders}] * 3, launch.describe()
+    told = [line for line in launch.stderr.splitlines() if "mpiox_delegate_cache_dir" in line]
+    assert len(told) == 1 and "No space left on device (409600 bytes)" in told[0], launch.describe()
+    assert "of I/O delegate 1 on " in told[0] and "and of 1 more, is in memory, 409600 bytes" in told[0]
+    assert not list(first.iterdir()) and not list(small_disk.iterdir())
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_full_disk(small_disk: pathlib.Path, mode: str) -> None:
     """A real one."""
     seen, launch = run("failing", small_disk / "file", 3, f"mpiox_delegates=2:mpiox_delegate_mode={mode}:{SMALL}")

@@ -12,16 +12,18 @@ import shutil
 
 import pytest
 
-from support import codes, public
+from support import codes, public, tiers
 from support.launch import MEMORY, mpi_run
 
 pytestmark = pytest.mark.mpi
 
-SMALL = [name for name, report in public.REPORTS.items() if report.memory_gib < 1]
-LARGE = [name for name in public.REPORTS if name not in SMALL]
+QUICK = [name for name, report in public.REPORTS.items() if not report.dear]
+DEAR = [name for name in public.REPORTS if name not in QUICK]
 #: The file domains are even or cyclic, and the exchange is forced, or left out.
 HINTS = ("", "*:mpiox_partition=static_cyclic:mpiox_exchange=two_phase:striping_unit=64k:striping_factor=3",
          "*:mpiox_exchange=direct")  # fmt: skip
+#: Messages between nodes, and delegates.
+MORE_HINTS = tiers.slow("*:mpiox_ranks_per_node=1:mpiox_exchange=two_phase", "*:mpiox_delegates=1")
 
 
 def check(name: str, folder: pathlib.Path, hints: str, timeout_s: float = 60.0) -> None:
@@ -39,17 +41,17 @@ def check(name: str, folder: pathlib.Path, hints: str, timeout_s: float = 60.0) 
     assert "verified" in launch.stdout, launch.describe()
 
 
-@pytest.mark.parametrize("hints", HINTS)
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("hints", [*HINTS, *MORE_HINTS])
+@pytest.mark.parametrize("name", QUICK)
 def test_reported_programs(extension: str, tmp_path: pathlib.Path, name: str, hints: str) -> None:
     check(name, tmp_path, hints)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hints", HINTS)
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", DEAR)
 def test_reported_volumes(extension: str, tmp_path: pathlib.Path, name: str, hints: str) -> None:
-    """Calls of 2 and 4 GiB."""
+    """Calls of 2 and 4 GiB and around them, and all calls around these limits."""
     place = pathlib.Path(MEMORY or tmp_path)
     pages, size = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     needed = 2 * public.REPORTS[name].memory_gib * (1 << 30)

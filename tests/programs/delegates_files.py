@@ -191,6 +191,26 @@ def closing(path: str) -> Any:
     return "fine"
 
 
+def disk(path: str) -> Any:
+    """Caches that are files: which folders they are in, by what this process has mapped."""
+    file = MPI.File.Open(COMM, path, MODE)
+    places = range(COMM.rank * RECORD, 256 * PAGE, COMM.size * RECORD)
+    for at in places:
+        file.Write_at(at, record(at))
+    maps = pathlib.Path("/proc/self/maps").read_text("utf-8").splitlines()
+    found = [line.split()[5].rpartition("/")[0] for line in maps if "/mpiox." in line]
+    got = np.empty(RECORD, np.uint8)
+    wrong = 0
+    for at in places:
+        file.Read_at(at, got)
+        wrong += int((got != record(at)).sum())
+    info = file.Get_info()
+    file.Close()
+    stored = np.fromfile(path, np.uint8).reshape(-1, RECORD)
+    wrong += sum(int((stored[at // RECORD] != record(at)).sum()) for at in places)
+    return {"folders": sorted(set(found)), "wrong": wrong, "said": info.Get("mpiox_delegate_cache_dir")}
+
+
 def settings(path: str) -> Any:
     """The second file asks for other delegates than the first one has had started."""
     file = MPI.File.Open(COMM, path, MODE)
@@ -206,7 +226,7 @@ def settings(path: str) -> Any:
 
 def main() -> None:
     """Run one case."""
-    cases = (balance, behind, owners, failing, refused, retried, scattered, closing, settings)
+    cases = (balance, behind, owners, failing, refused, retried, scattered, closing, disk, settings)
     case = {case.__name__: case for case in cases}[sys.argv[1]]
     seen = COMM.gather(case(str(pathlib.Path(sys.argv[2]).resolve())))
     if COMM.rank == 0:

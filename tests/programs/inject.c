@@ -5,6 +5,7 @@
  *   inject_malloc(low, high)  from now on no memory for requests of low to high - 1 bytes; (0, 0) ends it
  *   inject_operation(name, n) the n-th (from 0) nonblocking operation PMPI_NAME from now on fails when it completes: it
  *                             is carried out, but the caller is told MPI_ERR_OTHER. inject_done(): one has; n < 0: end
+ *   inject_begun()            how many nonblocking operations this process has begun
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -17,12 +18,13 @@ extern void *__libc_malloc(size_t bytes);
 
 static volatile size_t malloc_low, malloc_high;
 static char operation[32];
-static int countdown = -1, done;
+static int countdown = -1, done, operations;
 static MPI_Request marked = MPI_REQUEST_NULL;
 
 void inject_malloc(long low, long high);
 void inject_operation(const char *name, int n);
 int inject_done(void);
+int inject_begun(void);
 
 void inject_malloc(long low, long high)
 {
@@ -41,6 +43,11 @@ void inject_operation(const char *name, int n)
 int inject_done(void)
 {
     return done;
+}
+
+int inject_begun(void)
+{
+    return operations;
 }
 
 void *malloc(size_t bytes)
@@ -63,6 +70,7 @@ int fstatfs(int fd, struct statfs *status)
 
 static int begun(const char *name, int result, MPI_Request *request)
 {
+    operations++;
     if (strcmp(name, operation) == 0 && countdown >= 0 && countdown-- == 0)
         marked = *request;
     return result;

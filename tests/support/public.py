@@ -27,7 +27,8 @@ class Report:
     program : name of a source.
     ranks : processes.
     arguments : of the program; ``{file}`` stands for the file that it writes.
-    memory_gib : of data that it writes; those of 1 GiB and more are slow.
+    memory_gib : of data that it writes.
+    dear : takes long, for the slow tier.
     """
 
     threads: tuple[str, ...]
@@ -36,11 +37,23 @@ class Report:
     ranks: int
     arguments: tuple[str, ...] = (FILE,)
     memory_gib: float = 0.1
+    dear: bool = False
 
 
 def _large(bytes_more: int, gib: int, *threads: str, seen: str) -> Report:
-    return Report(threads=threads, seen=seen, program="large_request", ranks=2, memory_gib=gib,
+    return Report(threads=threads, seen=seen, program="large_request", ranks=2, memory_gib=gib, dear=True,
                   arguments=(FILE, str(gib * 1024), str(bytes_more)))
+
+
+def _limits(groups: str, *limits: int, gib: float = 0.1, dear: bool = True) -> Report:
+    """Return a report on every call around limits; `groups`: see the program. In totals each call is made once."""
+    return Report(threads=("open-mpi/ompi#14379", "pmodels/mpich#2886", "diatomic/diy#75"), program="around_limits",
+                  ranks=2, arguments=(groups, FILE, ",".join(map(str, limits)), str(len(limits))), memory_gib=gib,
+                  dear=dear, seen="offsets, lengths and counts beyond an int are narrowed in one of many calls")
+
+
+#: 2^31 and 2^32, each with the numbers before and after it.
+_LIMITS = [(1 << bits) + more for bits in (31, 32) for more in (-1, 0, 1)]
 
 
 REPORTS = {
@@ -57,6 +70,9 @@ REPORTS = {
         seen="assertions and short writes in calls of more than 2 GiB"),
     "one-call-of-4-gib": _large(
         8, 4, "pmodels/mpich#2012", "diatomic/diy#75", seen="2 GiB are written where 4 GiB are asked for"),
+    "calls-around-2-limits": _limits("far,sizes", 1 << 31, (1 << 32) + 1, dear=False),
+    "calls-around-6-limits": _limits("far,sizes", *_LIMITS),
+    "totals-around-6-limits": _limits("totals,preallocate", *_LIMITS, gib=5),
     "indexed-views": Report(
         threads=("open-mpi/ompi#11917", "pmodels/mpich#7169"), program="indexed_view", ranks=4,
         seen="data of views of indexed types are wrong, and files have another size"),
@@ -66,6 +82,10 @@ REPORTS = {
     "hdf5-uneven": Report(
         threads=("HDFGroup/hdf5#1227", "AMReX-Codes/amrex#2491"), program="slabs_hdf5", ranks=31,
         arguments=("uneven", FILE, "2000", "2"), seen="31 ranks with slabs of different sizes wait for ever"),
+    "hdf5-blocks": Report(
+        threads=("pmodels/mpich#6984",), program="slabs_hdf5", ranks=4, dear=True,
+        arguments=("cartesian", FILE, "2048", "4"),
+        seen="2 and 16 ranks of h5bench's exerciser: most of the time of collective writes is in exchanging"),
     "hdf5-rows": Report(
         threads=("HDFGroup/hdf5#5796",), program="slabs_hdf5", ranks=4, arguments=("rows", FILE, "3556", "10"),
         seen="30 files a minute on one node, 2 or 3 on several"),

@@ -153,7 +153,7 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
         ),
         "pioneer_strace": ("the_replay_makes_the_calls_of_the_trace[4]",),
         "programs_c": ("module_under_sanitizers[auto_select*",),
-        "public_reports": ("reported_programs[hdf5-uneven-**",),
+        "public_reports": ("reported_programs[calls*direct]", "reported_programs[hdf5-uneven-**"),
         "query_algorithm1": ("factors_*[spark]", "files_of_any_join[spark]"),
         "query_analyses": ("*[spark*",),
         "query_dispatch": ("placed_tables_give_the_same_rows[spark*",),

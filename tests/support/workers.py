@@ -11,20 +11,19 @@ import pytest
 #: Files that take more than half a minute, longest first: the table at the end of `.ci/run`'s log. The first stands for
 #: its group.
 LONGEST = (
-    "analytics/test_query_operators.py", "mpi/test_mpi4py_io.py", "mpi/test_pioneer_replay.py",
-    "mpi/test_bench_runs.py", "differential/test_differential.py", "mpi/test_advise.py", "unit/test_server_c.py",
-    "mpi/test_bench_suites.py", "mpi/test_hint_ranges.py", "unit/test_network_c.py", "unit/test_programs_c.py",
-    "mpi/test_delegates_life.py", "mpi/test_bench_kernels.py", "mpi/test_pioneer_parts.py",
-    "mpi/test_bench_explore.py", "unit/test_partition_methods.py", "mpi/test_delegates_files.py",
-    "mpi/test_pioneer_loop.py", "mpi/test_long_lives.py", "mpi/test_delegates_hosts.py", "mpi/test_pioneer_refused.py",
-    "mpi/test_pioneer_all.py", "mpi/test_cluster.py", "mpi/test_containers.py", "mpi/test_doctor.py",
-    "mpi/test_arbiter_live.py", "mpi/test_delegates_status.py", "mpi/test_tune.py", "mpi/test_file_formats.py",
-    "mpi/test_delegates_random.py", "analytics/test_summarize_job.py", "mpi/test_delegates_crash.py",
-    "unit/test_build.py", "mpi/test_pioneer_bench.py", "mpi/test_shared_memory.py", "mpi/test_delegates_scheduled.py",
-    "mpi/test_library_suites.py", "unit/test_cache_c.py", "mpi/test_bench_arbitration.py",
-    "mpi/test_docs_commands.py", "mpi/test_arbiter_deaths.py", "model/test_model.py", "mpi/test_pioneer_killed.py",
-    "mpi/test_killed_ranks.py", "mpi/test_delegates_waiting.py", "mpi/test_strangers.py",
-    "mpi/test_trace_endings.py", "mpi/test_notebook.py",
+    "analytics/test_query_operators.py", "unit/test_partition_methods.py", "mpi/test_bench_runs.py",
+    "mpi/test_pioneer_replay.py", "mpi/test_run_report.py", "unit/test_storage.py",
+    "differential/test_differential.py", "mpi/test_bench_suites.py", "unit/test_pioneer_rawtrace_c.py",
+    "analytics/test_summarize_job_cli.py", "unit/test_server_c.py", "mpi/test_mpi4py_io.py", "model/test_model.py",
+    "unit/test_partition_auto.py", "analytics/test_summaries.py", "mpi/test_docs_commands.py", "unit/test_tune.py",
+    "unit/test_pages.py", "mpi/test_delegates_files.py", "unit/test_scheduling.py", "unit/test_cache_c.py",
+    "mpi/test_delegates_life.py", "analytics/test_store_fill.py", "analytics/test_store_kill.py",
+    "unit/test_network_c.py", "unit/test_imports.py", "mpi/test_containers.py", "mpi/test_hint_ranges.py",
+    "unit/test_layout_cli.py", "mpi/test_diagnosis_corpus.py", "mpi/test_delegates_status.py",
+    "unit/test_run_page.py", "mpi/test_file_formats.py", "mpi/test_notebook.py", "mpi/test_advise.py",
+    "unit/test_typemap_c.py", "analytics/test_umami.py", "mpi/test_view_rules.py", "mpi/test_library_suites.py",
+    "mpi/test_bench_kernels.py", "unit/test_cluster.py", "mpi/test_bench_explore.py", "unit/test_pioneer_fits.py",
+    "mpi/test_run_darshan.py", "unit/test_recordings.py", "unit/test_build.py", "mpi/test_doctor.py",
 )  # fmt: skip
 _PLACES = {f"tests/{name}": place for place, name in enumerate(LONGEST)}
 

@@ -118,6 +118,26 @@ static int create_file(int64_t bytes, mpiox_segment_address *address)
     return -1;
 }
 
+/* Its name is taken away before it has a size: whatever dies, nothing is left in the folder. `mpiio-ext delegates
+ * status` knows it by the name that it has had. */
+static int create_unnamed(const char *folder, int64_t bytes, mpiox_segment_address *address)
+{
+    const int length = snprintf(address->name, sizeof address->name, "%s/mpiox.XXXXXX", folder);
+    errno = ENAMETOOLONG;
+    const int fd = length < MPIOX_SEGMENT_NAME ? mkostemp(address->name, O_CLOEXEC) : -1;
+    if (fd < 0)
+        return -1;
+    unlink(address->name);
+    const int code = fill(fd, true, bytes, address);
+    if (code != 0) {
+        close(fd);
+        errno = code;
+        return -1;
+    }
+    snprintf(address->name, sizeof address->name, "/proc/%ld/fd/%d", (long)getpid(), fd);
+    return fd;
+}
+
 static void remove_name(const mpiox_segment_address *address)
 {
     if (strncmp(address->name, "/proc/", 6) != 0)
@@ -138,6 +158,23 @@ int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_a
     if (fd < 0) {
         const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
         return mpiox_error_set(error, full ? MPIOX_E_FULL : MPIOX_E_NOMEM, errno, -1, bytes, "creating shared memory");
+    }
+    const int code = map(fd, bytes, out, error);
+    if (code != MPIOX_OK)
+        drop(fd, address);
+    else
+        out->fd = fd;
+    return code;
+}
+
+int mpiox_segment_create_in(const char *folder, int64_t bytes, mpiox_segment_address *address, mpiox_segment *out,
+                            mpiox_error *error)
+{
+    *out = (mpiox_segment){.fd = -1};
+    const int fd = create_unnamed(folder, bytes, address);
+    if (fd < 0) {
+        const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+        return mpiox_error_set(error, full ? MPIOX_E_FULL : MPIOX_E_IO, errno, -1, bytes, "making a cache on a disk");
     }
     const int code = map(fd, bytes, out, error);
     if (code != MPIOX_OK)

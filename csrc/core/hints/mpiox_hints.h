@@ -112,10 +112,11 @@ typedef struct mpiox_hints {
     char delegates[32];                             /* mpiox_delegates: "0" off, "2", "25%", "per_node=1" */
     mpiox_delegate_start delegate_mode;             /* mpiox_delegate_mode: how they are started */
     mpiox_delegate_level delegate_ack;              /* mpiox_delegate_ack: where bytes are when a write returns */
-    int64_t delegate_cache;    /* mpiox_delegate_cache: bytes of memory of each delegate, all in all */
-    int64_t delegate_page;     /* mpiox_delegate_page: bytes; 0 = the stripe size, in bounds */
-    int32_t delegate_threads;  /* mpiox_delegate_threads: I/O threads of each delegate */
-    int32_t delegate_prefetch; /* mpiox_delegate_prefetch: pages read ahead at most; 0 = off */
+    int64_t delegate_cache;       /* mpiox_delegate_cache: bytes of memory of each delegate, all in all */
+    char delegate_cache_dir[256]; /* mpiox_delegate_cache_dir: folders for it, on disks; "" = in memory */
+    int64_t delegate_page;        /* mpiox_delegate_page: bytes; 0 = the stripe size, in bounds */
+    int32_t delegate_threads;     /* mpiox_delegate_threads: I/O threads of each delegate */
+    int32_t delegate_prefetch;    /* mpiox_delegate_prefetch: pages read ahead at most; 0 = off */
     int64_t delegate_bypass; /* mpiox_delegate_bypass: whole pages of runs so long go straight to the file; 0 = never */
     int64_t delegate_write_behind; /* mpiox_delegate_write_behind: bytes of a buffer for small writes to other nodes */
     int32_t delegate_timeout;      /* mpiox_delegate_timeout: seconds that a step of starting them may take */

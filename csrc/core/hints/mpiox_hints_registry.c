@@ -180,6 +180,8 @@ static const mpiox_hint_spec specs[] = {
            "where bytes are when a write returns: in a delegate, in two (`buddy` is an alias), or on stable storage"),
     SIZE("mpiox_delegate_cache", delegate_cache, 0, "", 1, t, "67108864",
          "memory of one delegate, data in flight included"),
+    TEXT("mpiox_delegate_cache_dir", delegate_cache_dir, "text", "folder;folder;... or folder,folder,...", NULL, "",
+         "folders on disks of the node that hold the caches of its delegates, in turn; empty: they are in memory"),
     SIZE("mpiox_delegate_page", delegate_page, 0, "", 256, m, "0",
          "page of a delegate's cache, rounded up to a multiple of 4096; 0: the stripe size, between 64 KiB and 4 MiB"),
     INTEGER("mpiox_delegate_threads", delegate_threads, 1, 15, "1",

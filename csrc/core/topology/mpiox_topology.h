@@ -96,6 +96,9 @@ void mpiox_topology_release(mpiox_topology *topology);
  * layout; otherwise a new, zero-filled one takes its place, so that no byte of an old layout is read as something
  * else. Codes as of mpiox_topology_join(), the same on all ranks. */
 int mpiox_topology_segment(mpiox_topology *topology, int64_t bytes, uint64_t layout, mpiox_error *error);
+/* Is the present segment the one that mpiox_topology_segment() would be asked for? Local, the same on all ranks of the
+ * node. */
+bool mpiox_topology_segment_fits(const mpiox_topology *topology, int64_t bytes, uint64_t layout);
 /* Free every topology that is not in use, and each of the others when it is released. While MPI_Finalize runs. */
 void mpiox_topology_finalize(void);
 
@@ -129,6 +132,7 @@ bool mpiox_topology_world_on_one_node(int ranks_per_node);
 enum {
     MPIOX_TOPOLOGY_VALUES = 3,
     MPIOX_TOPOLOGY_SUMS = 2,
+    MPIOX_TOPOLOGY_NODE_VALUES = 5,
     MPIOX_TOPOLOGY_NOTE_BYTES = 512,
     MPIOX_TOPOLOGY_TEXT_BYTES = 8192
 };
@@ -136,9 +140,9 @@ enum {
 /* Barrier over the ranks of this node. `serial` (may be NULL) runs on one rank when all have arrived and before any
  * leaves: with several nodes on the leader, which may talk to the other leaders there. */
 void mpiox_topology_barrier(mpiox_topology *topology, void (*serial)(void *context), void *context);
-/* Each of the n <= MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings; `note` (NULL: none; at most
- * MPIOX_TOPOLOGY_NOTE_BYTES) becomes rank 0's. 0, or MPIOX_E_MPI and both are as before; the same on all ranks of a
- * node. */
+/* Each of the n <= MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings; `note` (NULL: none, on all
+ * ranks; at most MPIOX_TOPOLOGY_NOTE_BYTES) becomes rank 0's. 0, or MPIOX_E_MPI and both are as before; the same on
+ * all ranks of a node. */
 int mpiox_topology_min(mpiox_topology *topology, int n, int *values, void *note, int64_t bytes);
 /* True if every rank says so. */
 bool mpiox_topology_all(mpiox_topology *topology, bool mine);
@@ -153,9 +157,12 @@ int mpiox_topology_sums(mpiox_topology *topology, const int64_t mine[MPIOX_TOPOL
 int mpiox_topology_agree_error(mpiox_topology *topology, mpiox_error *error);
 /* The same; meanwhile each of the n < MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings. */
 int mpiox_topology_agree(mpiox_topology *topology, mpiox_error *error, int n, int *values);
-/* all[i] = what node i's leader brings, `bytes` bytes each. Only inside the `serial` function of a barrier, on the
- * rank that runs it. False: MPI failed. */
+/* Only inside the `serial` function of a barrier, on the rank that runs it; false: MPI failed. The leaders: all[i] =
+ * what that of node i brings, `bytes` bytes each (with some MPI libraries a message from each node to each); each of
+ * n <= MPIOX_TOPOLOGY_NODE_VALUES values becomes the lowest that any brings; `data` becomes that of `node`'s. */
 bool mpiox_topology_gather_nodes(mpiox_topology *topology, const void *mine, size_t bytes, void *all);
+bool mpiox_topology_lowest_of_nodes(mpiox_topology *topology, int n, int64_t *values);
+bool mpiox_topology_spread_to_nodes(mpiox_topology *topology, int node, void *data, size_t bytes);
 
 /* Rank 0's `bytes` bytes reach every rank of comm: MPI_Bcast, without the MPI library when a file was open on these
  * ranks before, they are on one node, none has MPI_THREAD_MULTIPLE, and the bytes are at most

@@ -65,9 +65,14 @@ int mpiox_topology_share(mpiox_topology *t, int64_t bytes, mpiox_segment *out, m
     return code;
 }
 
+bool mpiox_topology_segment_fits(const mpiox_topology *t, int64_t bytes, uint64_t layout)
+{
+    return t->segment.base && t->segment.bytes == bytes && t->segment_layout == layout;
+}
+
 static int renew_segment(mpiox_topology *t, int64_t bytes, uint64_t layout, mpiox_error *error)
 {
-    if (t->segment.base && t->segment.bytes == bytes && t->segment_layout == layout) /* alike on the node */
+    if (mpiox_topology_segment_fits(t, bytes, layout))
         return MPIOX_OK;
     t->segment_layout = layout;
     t->segment_placed = false;

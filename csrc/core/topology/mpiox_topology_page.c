@@ -20,7 +20,7 @@
 #include "mpiox_topology.h"
 #include "mpiox_wait.h"
 
-enum { LINE = 64 };
+enum { LINE = 64, FEW_NODES = 16 };
 
 typedef struct rank_values { /* of one rank; its own cache line */
     _Alignas(LINE) int values[MPIOX_TOPOLOGY_VALUES];
@@ -108,24 +108,62 @@ bool mpiox_topology_gather_nodes(mpiox_topology *t, const void *mine, size_t byt
     return mpiox_topology_finish(code, &request) == MPIOX_OK;
 }
 
-/* ---- agreements -------------------------------------------------------------------------------------------------- */
+/* Few nodes: one message from each to each, and nobody waits for what another has to receive first. */
+static bool lowest_of_few(mpiox_topology *t, int n, int64_t *values)
+{
+    int64_t all[FEW_NODES * MPIOX_TOPOLOGY_NODE_VALUES];
+    if (!mpiox_topology_gather_nodes(t, values, sizeof *values * (size_t)n, all))
+        return false;
+    for (int i = 0; i < t->n_nodes * n; i++)
+        if (all[i] < values[i % n])
+            values[i % n] = all[i];
+    return true;
+}
 
-/* Leaders: the lowest values of all nodes, and rank 0's note, which is on node 0. */
-static int spread_lowest(mpiox_topology *t)
+bool mpiox_topology_lowest_of_nodes(mpiox_topology *t, int n, int64_t *values)
 {
     MPI_Request request;
+    if (t->n_nodes <= FEW_NODES)
+        return lowest_of_few(t, n, values);
+    mpiox_wait_for("an answer of the other nodes", -1);
+    const int code = PMPI_Iallreduce(MPI_IN_PLACE, values, n, MPI_INT64_T, MPI_MIN, t->leader_comm, &request);
+    return mpiox_topology_finish(code, &request) == MPIOX_OK;
+}
+
+bool mpiox_topology_spread_to_nodes(mpiox_topology *t, int node, void *data, size_t bytes)
+{
+    MPI_Request request;
+    if (t->leader_comm == MPI_COMM_NULL)
+        return true;
+    mpiox_wait_for("an answer of the other nodes", -1);
+    const int code = PMPI_Ibcast(data, (int)bytes, MPI_BYTE, node, t->leader_comm, &request);
+    return mpiox_topology_finish(code, &request) == MPIOX_OK;
+}
+
+/* ---- agreements -------------------------------------------------------------------------------------------------- */
+
+typedef struct lowest {
+    mpiox_topology *topology;
+    int64_t note_bytes; /* 0: none */
+} lowest;
+
+/* Leaders: the lowest values of all nodes, and rank 0's note, which is on node 0. */
+static int spread_lowest(mpiox_topology *t, int64_t note_bytes)
+{
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     mpiox_wait_for("an answer of the other nodes", -1);
     int code = PMPI_Iallreduce(MPI_IN_PLACE, t->page->lowest, MPIOX_TOPOLOGY_VALUES, MPI_INT, MPI_MIN, t->leader_comm,
-                               &request);
-    if (mpiox_topology_finish(code, &request) != MPIOX_OK)
-        return MPIOX_E_MPI;
-    code = PMPI_Ibcast(t->page->note, MPIOX_TOPOLOGY_NOTE_BYTES, MPI_BYTE, 0, t->leader_comm, &request);
-    return mpiox_topology_finish(code, &request) == MPIOX_OK ? MPIOX_OK : MPIOX_E_MPI;
+                               &requests[0]);
+    if (code == MPI_SUCCESS && note_bytes > 0)
+        code = PMPI_Ibcast(t->page->note, (int)note_bytes, MPI_BYTE, 0, t->leader_comm, &requests[1]);
+    const int waited = mpiox_topology_wait(2, requests, NULL, NULL);
+    return code == MPI_SUCCESS && waited == MPIOX_OK ? MPIOX_OK : MPIOX_E_MPI;
 }
 
 static void reduce_values(void *context)
 {
-    mpiox_topology *t = context;
+    const lowest *mine = context;
+    mpiox_topology *t = mine->topology;
     mpiox_topology_page *page = t->page;
     for (int v = 0; v < MPIOX_TOPOLOGY_VALUES; v++) {
         page->lowest[v] = INT_MAX;
@@ -133,8 +171,8 @@ static void reduce_values(void *context)
             if (page->ranks[r].values[v] < page->lowest[v])
                 page->lowest[v] = page->ranks[r].values[v];
     }
-    memcpy(page->note, page->root_note, sizeof page->note);
-    page->code = t->leader_comm != MPI_COMM_NULL ? spread_lowest(t) : MPIOX_OK;
+    memcpy(page->note, page->root_note, (size_t)mine->note_bytes);
+    page->code = t->leader_comm != MPI_COMM_NULL ? spread_lowest(t, mine->note_bytes) : MPIOX_OK;
 }
 
 int mpiox_topology_min(mpiox_topology *t, int n, int *values, void *note, int64_t bytes)
@@ -146,7 +184,8 @@ int mpiox_topology_min(mpiox_topology *t, int n, int *values, void *note, int64_
     memcpy(page->ranks[t->node_rank].values, values, sizeof *values * (size_t)n);
     if (t->rank == 0 && note)
         memcpy(page->root_note, note, (size_t)bytes);
-    mpiox_topology_barrier(t, reduce_values, t);
+    lowest mine = {t, note ? bytes : 0};
+    mpiox_topology_barrier(t, reduce_values, &mine);
     const int code = page->code;
     if (code != MPIOX_OK) /* what lies in the page may be anything */
         return code;

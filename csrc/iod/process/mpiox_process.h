@@ -34,7 +34,7 @@ typedef struct mpiox_announcement {
     char host[64];
     mpiox_segment_address segment;
     mpiox_rendezvous_address link, liveness;
-    mpiox_error error;
+    mpiox_error error; /* with MPIOX_OK: why its cache is in memory though a folder was named, or clear */
 } mpiox_announcement;
 
 /* Map the memory of a delegate of this process's node, or where that is not possible, and for those of other nodes,

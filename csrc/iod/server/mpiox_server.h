@@ -28,6 +28,8 @@ typedef struct mpiox_server mpiox_server;
 
 typedef struct mpiox_server_options {
     mpiox_cache_geometry geometry; /* page_bytes, cap_bytes, slots */
+    char cache_dirs[256]; /* folders of which one holds the segment, as the hint has them; "": it is in memory */
+    int64_t memory_bytes; /* the cap where none of them can hold it */
     int32_t delegate, delegates;
     int32_t io_threads;     /* 1 .. MPIOX_CACHE_MAX_THREADS - 1 */
     int32_t prefetch_pages; /* read ahead of each reader at most; 0: off */
@@ -47,7 +49,8 @@ typedef struct mpiox_server_lost {
 } mpiox_server_lost;
 
 /* Make the segment and format it; state STARTING. *address is what clients of this node attach by. 0, MPIOX_E_ARG,
- * MPIOX_E_FULL, MPIOX_E_NOMEM. */
+ * MPIOX_E_FULL, MPIOX_E_NOMEM. With 0 *error says why the segment is in memory though a folder was named, or is clear.
+ */
 int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out, mpiox_segment_address *address,
                         mpiox_error *error);
 const mpiox_cache *mpiox_server_cache(const mpiox_server *server);

@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -72,15 +73,60 @@ static bool is_legal(const mpiox_server_options *options)
            options->delegate >= 0 && options->delegate < options->delegates && options->prefetch_pages >= 0;
 }
 
-static int create_segment(mpiox_server *server, mpiox_error *error)
+/* The delegate's folder of a list: they are taken in turn. False: there is none. */
+static bool folder_of(const mpiox_server_options *options, char *folder, size_t bytes)
+{
+    static const char between[] = ",;";
+    char list[sizeof options->cache_dirs];
+    const char *names[sizeof list / 2];
+    char *rest = list;
+    int count = 0;
+
+    memcpy(list, options->cache_dirs, sizeof list);
+    for (char *name = strtok_r(rest, between, &rest); name != NULL; name = strtok_r(NULL, between, &rest))
+        names[count++] = name;
+    if (count > 0)
+        snprintf(folder, bytes, "%s", names[options->delegate % count]);
+    return count > 0;
+}
+
+static int create_in_memory(mpiox_server *server, mpiox_error *error)
+{
+    const int64_t bytes = server->options.geometry.cap_bytes;
+    int code = mpiox_segment_create(MPIOX_SEGMENT_MEMFD, bytes, &server->address, &server->segment, error);
+
+    if (code == MPIOX_E_NOMEM)
+        code = mpiox_segment_create(MPIOX_SEGMENT_FILE, bytes, &server->address, &server->segment, error);
+    return code;
+}
+
+static int plan_segment(mpiox_cache_geometry *geometry, mpiox_error *error)
+{
+    const int code = mpiox_cache_plan(geometry);
+
+    return code == MPIOX_OK
+               ? code
+               : mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "holding a page in mpiox_delegate_cache");
+}
+
+/* *refused: why a folder that was named does not hold it. */
+static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_error *error)
 {
     mpiox_cache_geometry *geometry = &server->options.geometry;
-    int code = mpiox_cache_plan(geometry);
+    char folder[sizeof server->options.cache_dirs];
+    const bool named = folder_of(&server->options, folder, sizeof folder);
+    int code = plan_segment(geometry, error);
+
     if (code != MPIOX_OK)
-        return mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "holding a page in mpiox_delegate_cache");
-    code = mpiox_segment_create(MPIOX_SEGMENT_MEMFD, geometry->cap_bytes, &server->address, &server->segment, error);
-    if (code == MPIOX_E_NOMEM)
-        code = mpiox_segment_create(MPIOX_SEGMENT_FILE, geometry->cap_bytes, &server->address, &server->segment, error);
+        return code;
+    if (named &&
+        mpiox_segment_create_in(folder, geometry->cap_bytes, &server->address, &server->segment, refused) != MPIOX_OK) {
+        if (geometry->cap_bytes > server->options.memory_bytes)
+            geometry->cap_bytes = server->options.memory_bytes;
+        code = plan_segment(geometry, error);
+    }
+    if (code == MPIOX_OK && server->segment.base == NULL)
+        code = create_in_memory(server, error);
     if (code != MPIOX_OK)
         return code;
     code = mpiox_cache_format(server->segment.base, geometry, server->options.delegate, server->options.delegates,
@@ -136,6 +182,8 @@ static void make_condition(pthread_cond_t *condition)
 int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out, mpiox_segment_address *address,
                         mpiox_error *error)
 {
+    mpiox_error refused = {.code = MPIOX_OK};
+
     *out = NULL;
     if (!is_legal(options))
         return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, -1, -1, "options of a delegate");
@@ -148,7 +196,7 @@ int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out,
     server->segment.fd = -1;
     pthread_mutex_init(&server->lock, NULL);
     make_condition(&server->work);
-    int code = create_segment(server, error);
+    int code = create_segment(server, &refused, error);
     if (code == MPIOX_OK && !allocate(server))
         code = mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "creating a delegate");
     if (code == MPIOX_OK)
@@ -158,6 +206,8 @@ int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out,
         return code;
     }
     make_empty(server);
+    if (error != NULL)
+        *error = refused;
     *address = server->address;
     *out = server;
     return MPIOX_OK;

@@ -111,6 +111,27 @@ static int try_spawn(const mpiox_service_plan *plan, const char *hosts, mpiox_an
     return code;
 }
 
+/* A folder that cannot hold a cache costs speed, not data: rank 0 says so, of the first delegate and how many more. */
+static void tell_of_folders(const mpiox_service_plan *plan, const mpiox_announcement *said)
+{
+    int32_t refused = 0, first = -1;
+
+    for (int32_t i = plan->count; i-- > 0;) {
+        if (said[i].error.code != MPIOX_OK) {
+            refused++;
+            first = i;
+        }
+    }
+    if (refused == 0 || plan->topology->rank != 0)
+        return;
+    fprintf(stderr, "mpiio_ext: mpiox_delegate_cache_dir=%s: %s (%lld bytes); the cache of I/O delegate %d on %s",
+            plan->orders.server.cache_dirs, strerror(said[first].error.sys_errno), (long long)said[first].error.length,
+            (int)first, said[first].host);
+    if (refused > 1)
+        fprintf(stderr, ", and of %d more,", (int)refused - 1);
+    fprintf(stderr, " is in memory, %lld bytes\n", (long long)said[first].cap_bytes);
+}
+
 /* What try_mode() and the split have in common: the service as it is now, or why there is none. */
 static void conclude(const mpiox_service_plan *plan, mpiox_service_mode mode, const mpiox_announcement *said,
                      const mpiox_error *error)
@@ -120,6 +141,7 @@ static void conclude(const mpiox_service_plan *plan, mpiox_service_mode mode, co
     if (error->code == MPIOX_OK) {
         if (own.reason[0] == '\0')
             snprintf(own.reason, sizeof own.reason, "%s: as asked for", mpiox_service_mode_name(mode));
+        tell_of_folders(plan, said);
         own.count = plan->count;
         own.mode = mode;
         own.page_bytes = said[0].page_bytes;

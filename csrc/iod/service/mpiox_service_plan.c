@@ -87,9 +87,11 @@ void mpiox_service_plan_make(const mpiox_hints *hints, mpiox_topology *topology,
     snprintf(out->orders.place.interfaces, sizeof out->orders.place.interfaces, "%s", hints->delegate_interface);
     snprintf(out->orders.service, sizeof out->orders.service, "%s", id);
     server->geometry.page_bytes = page_bytes(hints);
-    server->geometry.cap_bytes = share_of_memory(out, one_host(topology, hints));
-    if (server->geometry.cap_bytes > hints->delegate_cache)
-        server->geometry.cap_bytes = hints->delegate_cache;
+    server->memory_bytes = share_of_memory(out, one_host(topology, hints));
+    if (server->memory_bytes > hints->delegate_cache)
+        server->memory_bytes = hints->delegate_cache;
+    snprintf(server->cache_dirs, sizeof server->cache_dirs, "%s", hints->delegate_cache_dir);
+    server->geometry.cap_bytes = server->cache_dirs[0] != '\0' ? hints->delegate_cache : server->memory_bytes;
     server->geometry.slots = within(2 * (int64_t)topology->size, SLOTS_LEAST, SLOTS_MOST);
     server->delegates = out->count;
     server->io_threads = hints->delegate_threads;

@@ -7,10 +7,11 @@
 enum { VALUE_BYTES = 512 };
 
 /* What is settled when the service starts. The level, the bypass and write-behind are each file's own. */
-static const char *const settled[] = {"mpiox_delegates",        "mpiox_delegate_mode",       "mpiox_delegate_cache",
-                                      "mpiox_delegate_page",    "mpiox_delegate_threads",    "mpiox_delegate_prefetch",
-                                      "mpiox_delegate_hosts",   "mpiox_delegate_interface",  "mpiox_delegate_scheduler",
-                                      "mpiox_delegate_quantum", "mpiox_delegate_time_slice", "mpiox_delegate_patience"};
+static const char *const settled[] = {"mpiox_delegates",          "mpiox_delegate_mode",    "mpiox_delegate_cache",
+                                      "mpiox_delegate_cache_dir", "mpiox_delegate_page",    "mpiox_delegate_threads",
+                                      "mpiox_delegate_prefetch",  "mpiox_delegate_hosts",   "mpiox_delegate_interface",
+                                      "mpiox_delegate_scheduler", "mpiox_delegate_quantum", "mpiox_delegate_time_slice",
+                                      "mpiox_delegate_patience"};
 
 enum { SETTLED = (int)(sizeof settled / sizeof settled[0]), FIRST_OF_ORDER = SETTLED - 4 /* the scheduler's */ };
 
@@ -64,6 +65,8 @@ void mpiox_service_settings_to_info(const mpiox_service *service, MPI_Info info)
         mpiox_hint_format(mpiox_hints_spec(mpiox_hints_find(settled[i])), &service->hints, value, VALUE_BYTES);
         PMPI_Info_set(info, settled[i], value);
     }
+    if (service->hints.delegate_cache_dir[0] != '\0')
+        PMPI_Info_set(info, "mpiox_delegate_cache_dir", service->hints.delegate_cache_dir);
     if (service->hints.delegate_hosts[0] != '\0')
         PMPI_Info_set(info, "mpiox_delegate_hosts", service->hints.delegate_hosts);
     if (service->hints.delegate_interface[0] != '\0')

@@ -66,13 +66,16 @@ typedef struct mpiox_call {
     int held;
     int64_t granule;  /* of the coverage map */
     int participants; /* arrivals that complete a window */
+    int64_t done;     /* bytes that this rank has moved by itself; -1: it has still to */
 } mpiox_call;
 
 /* ---- memory (mpiox_buffers_memory.c) ----------------------------------------------------------------------------- */
 
-/* Set state..transport_memory up, `transport_bytes` bytes of it for the transport. Collective over the file the
- * first time, agreed by all ranks; local afterwards. 0 or an error. */
-int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, mpiox_error *error);
+/* Is the memory that a file before this one had just what this one needs? Local, the same on all ranks of the node. */
+bool mpiox_buffers_are_there(const mpiox_buffers *b, int64_t transport_bytes);
+/* Set state..transport_memory up, `transport_bytes` bytes of it for the transport. Local where it is `there` on every
+ * node; else collective over the file and agreed by all ranks. 0 or an error. */
+int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, bool there, mpiox_error *error);
 void mpiox_buffers_reset(mpiox_buffers *b); /* one rank, inside a barrier: fresh slots and state */
 void mpiox_buffers_free(mpiox_buffers *b);  /* what the struct owns, not the struct; zeros are fine */
 

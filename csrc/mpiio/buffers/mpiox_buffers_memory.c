@@ -32,33 +32,51 @@ static void place_buffers(mpiox_buffers *b)
     }
 }
 
-int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, mpiox_error *error)
+/* Where each part begins, and where the last one ends. */
+typedef struct places {
+    int64_t contributions, nodes, slots, buffers, maps, transport, end;
+    uint64_t layout;
+} places;
+
+static places lay_out(const mpiox_buffers *b, int64_t transport_bytes)
 {
     enum { PAGE = 4096 };
-    mpiox_topology *topology = b->file->topology;
-    if (b->state)
-        return MPIOX_OK;
+    const mpiox_topology *topology = b->file->topology;
     const int64_t slots = (int64_t)b->n_local * b->per_aggregator;
-    const int64_t at_contributions = mpiox_round_up(sizeof(mpiox_call_state), MPIOX_LINE);
-    const int64_t at_nodes = at_contributions + (int64_t)sizeof(mpiox_contribution) * topology->node_size;
-    const int64_t at_slots = mpiox_round_up(at_nodes + (int64_t)sizeof(mpiox_node_access) * topology->n_nodes,
-                                            MPIOX_LINE);
-    const int64_t at_buffers = mpiox_round_up(at_slots + (int64_t)sizeof(mpiox_buffer_slot) * slots, PAGE);
-    const int64_t at_maps = mpiox_round_up(at_buffers + slots * b->window_bytes, PAGE);
-    const int64_t at_transport = mpiox_round_up(at_maps + slots * b->window_bytes, PAGE);
+    places at;
+    at.contributions = mpiox_round_up(sizeof(mpiox_call_state), MPIOX_LINE);
+    at.nodes = at.contributions + (int64_t)sizeof(mpiox_contribution) * topology->node_size;
+    at.slots = mpiox_round_up(at.nodes + (int64_t)sizeof(mpiox_node_access) * topology->n_nodes, MPIOX_LINE);
+    at.buffers = mpiox_round_up(at.slots + (int64_t)sizeof(mpiox_buffer_slot) * slots, PAGE);
+    at.maps = mpiox_round_up(at.buffers + slots * b->window_bytes, PAGE);
+    at.transport = mpiox_round_up(at.maps + slots * b->window_bytes, PAGE);
+    at.end = at.transport + transport_bytes;
     /* Sizes follow from the number of buffers and the size of one; equal totals of different layouts are told apart. */
-    const uint64_t layout = (uint64_t)b->window_bytes << 24 | (uint64_t)slots;
-    const int code = mpiox_topology_segment(topology, at_transport + transport_bytes, layout, error);
+    at.layout = (uint64_t)b->window_bytes << 24 | (uint64_t)slots;
+    return at;
+}
+
+bool mpiox_buffers_are_there(const mpiox_buffers *b, int64_t transport_bytes)
+{
+    const places at = lay_out(b, transport_bytes);
+    return mpiox_topology_segment_fits(b->file->topology, at.end, at.layout);
+}
+
+int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, bool there, mpiox_error *error)
+{
+    mpiox_topology *topology = b->file->topology;
+    const places at = lay_out(b, transport_bytes);
+    const int code = there ? MPIOX_OK : mpiox_topology_segment(topology, at.end, at.layout, error);
     if (code != MPIOX_OK)
         return code;
     char *base = topology->segment.base;
     b->state = (mpiox_call_state *)base;
-    b->contributions = (mpiox_contribution *)(base + at_contributions);
-    b->nodes = (mpiox_node_access *)(base + at_nodes);
-    b->slots = (mpiox_buffer_slot *)(base + at_slots);
-    b->buffers = base + at_buffers;
-    b->maps = (unsigned char *)base + at_maps;
-    b->transport_memory = base + at_transport;
+    b->contributions = (mpiox_contribution *)(base + at.contributions);
+    b->nodes = (mpiox_node_access *)(base + at.nodes);
+    b->slots = (mpiox_buffer_slot *)(base + at.slots);
+    b->buffers = base + at.buffers;
+    b->maps = (unsigned char *)base + at.maps;
+    b->transport_memory = base + at.transport;
     place_buffers(b);
     return MPIOX_OK;
 }

@@ -37,7 +37,8 @@ enum {
     MPIOX_CONTRIBUTION_EMPTY = 16,    /* this rank's view holds no data */
     MPIOX_CONTRIBUTION_ACROSS = 32,   /* this rank's access crosses overlapping tiles of its view */
     MPIOX_CONTRIBUTION_NO_EDGES = 64, /* this rank accesses something and has not summed its pieces' edges */
-    MPIOX_CONTRIBUTION_LIST = 128     /* this rank's view is a list too long for a contribution */
+    MPIOX_CONTRIBUTION_LIST = 128,    /* this rank's view is a list too long for a contribution */
+    MPIOX_CONTRIBUTION_WAITS = 256    /* this rank accesses something and has not done so yet */
 };
 
 typedef struct mpiox_interval {

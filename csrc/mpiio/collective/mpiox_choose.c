@@ -10,6 +10,12 @@
  * (its locks keep that right; without locks such files stay native, see file/mpiox_file_open.c). A method named by hint
  * always means two-phase. The thresholds: docs/performance.md; the decision and its reason appear in the statistics.
  * Every rank computes the same answer from the reduction, the hints and rank 0's layout.
+ *
+ * Ahead. A rank whose own pieces are such that all would go direct if they were like them accesses them before the
+ * ranks agree, and says so: where all have, one agreement is all that the call needs. Whatever the others bring, the
+ * same bytes come to the same places; at worst they are moved twice. After a two-phase call nobody goes ahead in the
+ * next one, nor where it is dear to be wrong: reads of a file system that nodes share, which many ranks may want the
+ * same bytes of.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,11 +60,11 @@ static bool is_short(const mpiox_call *call, int64_t piece)
 
 /* The same where the ranks lie on several nodes that share a local file system: containers of one machine. What an
  * exchange moves goes through their network, so that it is worth its while for tiny pieces only. */
-static const char *nodes_reason(const mpiox_call *call, int64_t piece)
+static const char *nodes_reason(bool write, int32_t flags, int64_t piece)
 {
-    if ((call->reduction.flags & MPIOX_CONTRIBUTION_LIST) && (!call->write || piece < NODES_LISTED_BYTES))
+    if ((flags & MPIOX_CONTRIBUTION_LIST) && (!write || piece < NODES_LISTED_BYTES))
         return "direct: lists of pieces, between nodes that share a page cache";
-    if (piece >= (call->write ? NODES_WRITE_PIECE_BYTES : NODES_READ_PIECE_BYTES))
+    if (piece >= (write ? NODES_WRITE_PIECE_BYTES : NODES_READ_PIECE_BYTES))
         return "direct: pieces that are not tiny, between nodes that share a page cache";
     return NULL;
 }
@@ -72,7 +78,7 @@ static const char *local_reason(const mpiox_call *call, int64_t piece)
     if (call->reduction.pieces <= b->file->topology->size && piece >= SINGLE_PIECE_BYTES)
         return "direct: one piece a rank on a local file system";
     if (!mpiox_topology_one_node(b->file->topology))
-        return nodes_reason(call, piece);
+        return nodes_reason(call->write, call->reduction.flags, piece);
     if (!call->write && piece >= READ_PIECE_BYTES)
         return "direct: reads of pieces that are not small on a local file system";
     if (call->write && is_short(call, piece))
@@ -108,32 +114,66 @@ static bool direct_wins(const mpiox_call *call, const char **reason)
     return false;
 }
 
+/* Direct or not without a look at the pieces, and why; NULL: the pieces decide. `flags` are those of a contribution or
+ * of a reduction. */
+static const char *settled(const mpiox_collective *collective, bool write, int32_t flags, bool *direct)
+{
+    const mpiox_file *file = collective->buffers.file;
+    *direct = true;
+    if (flags & MPIOX_CONTRIBUTION_ACROSS)
+        return "direct: an access crosses overlapping tiles of its view";
+    if (file->atomic)
+        return "direct: atomic mode locks every rank's range";
+    if ((write ? file->hints.cb_write : file->hints.cb_read) == MPIOX_OFF)
+        return "direct: collective buffering is disabled by hint";
+    if (file->hints.exchange == MPIOX_EXCHANGE_DIRECT)
+        return "direct: asked for by hint";
+    *direct = false;
+    if (file->hints.exchange == MPIOX_EXCHANGE_TWO_PHASE)
+        return "two-phase: asked for by hint";
+    return collective->forced ? "two-phase: a method is named by hint" : NULL;
+}
+
 bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call)
 {
-    const mpiox_buffers *b = call->b;
-    const char *reason;
-    bool direct = false;
-    if (call->reduction.flags & MPIOX_CONTRIBUTION_ACROSS) {
-        reason = "direct: an access crosses overlapping tiles of its view";
-        direct = true;
-    } else if (b->file->atomic) {
-        reason = "direct: atomic mode locks every rank's range";
-        direct = true;
-    } else if ((call->write ? b->file->hints.cb_write : b->file->hints.cb_read) == MPIOX_OFF) {
-        reason = "direct: collective buffering is disabled by hint";
-        direct = true;
-    } else if (b->file->hints.exchange == MPIOX_EXCHANGE_DIRECT) {
-        reason = "direct: asked for by hint";
-        direct = true;
-    } else if (b->file->hints.exchange == MPIOX_EXCHANGE_TWO_PHASE) {
-        reason = "two-phase: asked for by hint";
-    } else if (collective->forced) {
-        reason = "two-phase: a method is named by hint";
-    } else {
+    bool direct;
+    const char *reason = settled(collective, call->write, call->reduction.flags, &direct);
+    if (!reason)
         direct = direct_wins(call, &reason);
+    if (!direct && !(call->reduction.flags & MPIOX_CONTRIBUTION_WAITS)) {
+        reason = "direct: the pieces of every rank are large enough by themselves";
+        direct = true;
     }
-    mpiox_stats_say(&b->file->stats, call->write, NULL, false, reason);
+    mpiox_stats_say(&call->b->file->stats, call->write, NULL, false, reason);
     return direct;
+}
+
+/* As direct_wins(), of pieces of one rank: what holds for the pieces of each holds for those of all. */
+static bool own_pieces_win(const mpiox_file *file, bool write, const mpiox_contribution *mine)
+{
+    const int64_t piece = mine->length / mine->pieces;
+    if (file->topology->size == 1 && mine->pieces == 1)
+        return true;
+    if (!file->layout.coherent)
+        return write && !file->refreshes && mine->last - mine->first == mine->length && piece >= DIRECT_PIECE_BYTES &&
+               piece >= file->layout.stripe_size;
+    if (piece >= DIRECT_PIECE_BYTES || (mine->pieces == 1 && piece >= SINGLE_PIECE_BYTES))
+        return true;
+    if (!mpiox_topology_one_node(file->topology))
+        return nodes_reason(write, mine->flags, piece) != NULL;
+    return !write && piece >= READ_PIECE_BYTES;
+}
+
+bool mpiox_choose_ahead(const mpiox_collective *collective, const mpiox_call *call)
+{
+    const mpiox_file *file = call->b->file;
+    const mpiox_contribution *mine = &call->b->contributions[file->topology->node_rank];
+    bool direct;
+    if (mine->length == 0 || mine->pieces == 0)
+        return false;
+    if (settled(collective, call->write, mine->flags, &direct))
+        return direct;
+    return !collective->exchanged[call->write] && own_pieces_win(file, call->write, mine);
 }
 
 /* Cells of the coverage map must not straddle a piece, a file domain or a window. */

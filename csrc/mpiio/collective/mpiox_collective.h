@@ -25,8 +25,9 @@
 typedef struct mpiox_collective mpiox_collective;
 
 /* For a file that was just opened, which must outlive it. Agreed: every rank gets one, or every rank MPIOX_E_*,
- * *out == NULL and in *why_not a reason (static text). Where mpiox_topology_background() is true its memory is set
- * up here, because a nonblocking collective cannot. */
+ * *out == NULL and in *why_not a reason (static text). Its memory is set up here where the last file's can serve again,
+ * and where mpiox_topology_background() is true, because a nonblocking collective cannot; else by the first
+ * collective. */
 int mpiox_collective_create(mpiox_file *file, mpiox_collective **out, const char **why_not);
 void mpiox_collective_free(mpiox_collective *collective); /* local; NULL-safe */
 

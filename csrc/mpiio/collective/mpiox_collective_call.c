@@ -3,6 +3,12 @@
  *
  *   contribution -> reduction (barrier) -> direct | plan + rounds -> end (barrier)
  *
+ * or, where every rank can tell from its own pieces that all go direct (mpiox_choose_ahead()):
+ *
+ *   contribution -> direct -> reduction (barrier)
+ *
+ * Ranks that went ahead and others may meet in one call, which then takes the first way from the reduction on.
+ *
  * Guarantees: every rank takes the same branch at every step; a rank that cannot take part says so in its contribution
  * and still takes every step; the outcome's error is the same everywhere.
  */
@@ -53,12 +59,18 @@ static int set_up(mpiox_collective *collective)
     return (collective->reductions || !closes) && collective->transport ? MPIOX_OK : MPIOX_E_NOMEM;
 }
 
-static int attach(mpiox_collective *collective, mpiox_error *error)
+static int attach(mpiox_collective *collective, bool there, mpiox_error *error)
 {
     mpiox_buffers *b = &collective->buffers;
     if (b->state)
         return MPIOX_OK;
-    return mpiox_buffers_attach(b, collective->transport->ops->shared_bytes(collective->transport), error);
+    return mpiox_buffers_attach(b, collective->transport->ops->shared_bytes(collective->transport), there, error);
+}
+
+static bool memory_is_there(const mpiox_collective *collective)
+{
+    return mpiox_buffers_are_there(&collective->buffers,
+                                   collective->transport->ops->shared_bytes(collective->transport));
 }
 
 static void release(mpiox_collective *collective)
@@ -77,10 +89,13 @@ int mpiox_collective_create(mpiox_file *file, mpiox_collective **out, const char
     mpiox_error error = {.code = MPIOX_OK};
     mpiox_collective *mine = collective ? collective : &spare; /* without memory the rank still takes part */
     mine->buffers.file = file;
-    int code = set_up(mine);
-    code = mpiox_topology_lowest(file->topology, collective ? code : MPIOX_E_NOMEM);
-    if (code == MPIOX_OK && mpiox_topology_background(file->topology))
-        code = attach(mine, &error); /* the same on every rank */
+    int code = set_up(mine), values[2];
+    values[0] = collective ? code : MPIOX_E_NOMEM;
+    values[1] = values[0] == MPIOX_OK && memory_is_there(mine);
+    code = mpiox_topology_min(file->topology, 2, values, NULL, 0);
+    code = code == MPIOX_OK ? values[0] : code;
+    if (code == MPIOX_OK && (values[1] || mpiox_topology_background(file->topology)))
+        code = attach(mine, values[1], &error); /* the same on every rank */
     *why_not = code == MPIOX_OK ? NULL : mpiox_file_memory_reason(code);
     *out = code == MPIOX_OK ? collective : NULL;
     if (code != MPIOX_OK) {
@@ -99,22 +114,33 @@ void mpiox_collective_free(mpiox_collective *collective)
 
 /* ---- a call ------------------------------------------------------------------------------------------------------ */
 
-/* Every rank accesses its own pieces, as if alone; an error ends this rank's part and is agreed at the end like any
- * other. */
-static int64_t run_direct(mpiox_call *call, const mpiox_request *request)
+/* This rank accesses its own pieces, as if alone. Returns the bytes that were moved. */
+static int64_t access_own(const mpiox_call *call, const mpiox_request *request, mpiox_error *error)
 {
     mpiox_file *file = call->b->file;
     const mpiox_independent_file through = mpiox_file_independent(file);
     const double begun = mpiox_now();
-    mpiox_error error;
     int64_t done = 0;
-    file->stats.direct_calls++;
-    if (request->length == 0)
-        return 0;
-    if (mpiox_independent_access(&through, request, &done, &error) != MPIOX_OK)
-        mpiox_buffers_fail(call->b, &error);
+    error->code = MPIOX_OK;
+    if (request->length > 0)
+        mpiox_independent_access(&through, request, &done, error);
     file->stats.io_s += mpiox_now() - begun;
     return done;
+}
+
+/* Before the ranks agree, where that can do no harm; an error is part of what this rank brings. */
+static void go_ahead(mpiox_collective *collective, mpiox_call *call, const mpiox_request *request)
+{
+    const int rank = call->b->file->topology->rank;
+    mpiox_contribution *mine = &call->b->contributions[call->b->file->topology->node_rank];
+    if (!mpiox_choose_ahead(collective, call)) {
+        mine->flags |= mine->length > 0 ? MPIOX_CONTRIBUTION_WAITS : 0;
+        call->done = mine->length > 0 ? -1 : 0;
+        return;
+    }
+    call->done = access_own(call, request, &mine->error);
+    if (mine->error.code != MPIOX_OK)
+        mine->error.rank = rank;
 }
 
 /* What aggregators read or write may have been written by another node a moment ago; see mpiox_file_coherence.c. */
@@ -165,6 +191,7 @@ static int64_t bytes_before(const mpiox_file *file, const mpiox_request *request
 static void count_call(mpiox_call *call, int64_t bytes, bool direct, double begun)
 {
     mpiox_stats *stats = &call->b->file->stats;
+    stats->direct_calls += direct;
     *(call->write ? &stats->direct_bytes_written : &stats->direct_bytes_read) += direct ? bytes : 0;
     if (call->write) {
         stats->collective_writes++;
@@ -188,13 +215,14 @@ static void tell_tracer(const mpiox_call *call, bool direct, int64_t begun, cons
                     direct ? 0LL : (long long)call->exchange_round, (long long)outcome->bytes, outcome->error.code);
 }
 
-/* Everything that comes before data moves. True: go on; false: the call is over, and *code says how. */
-static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, mpiox_outcome *outcome, int *code)
+/* Everything up to the agreement on the way. True: go on; false: the call is over, and *code says how. */
+static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, const mpiox_request *request,
+                           mpiox_outcome *outcome, int *code)
 {
     mpiox_file *file = call->b->file;
     mpiox_error memory_error = {.code = MPIOX_OK};
-    const double begun = mpiox_now();
-    const int memory = collective->native_only ? MPIOX_E_UNSUPPORTED : attach(collective, &memory_error);
+    const double begun = mpiox_now(), moving = file->stats.io_s;
+    const int memory = collective->native_only ? MPIOX_E_UNSUPPORTED : attach(collective, false, &memory_error);
     *code = MPIOX_E_UNSUPPORTED;
     if (memory != MPIOX_OK) { /* on every rank */
         if (!collective->native_only)
@@ -203,12 +231,15 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, mpiox
         return false;
     }
     mpiox_contribution_write(call);
+    go_ahead(collective, call, request);
     mpiox_reduction_agree(collective, call);
     file->new_view = false;
     /* Whatever becomes of this call: the next one will not say so. */
     if (call->reduction.flags & MPIOX_CONTRIBUTION_NEW_VIEW)
         collective->transport->ops->forget(collective->transport);
-    file->stats.plan_s += mpiox_now() - begun;
+    *(call->reduction.flags & MPIOX_CONTRIBUTION_WAITS
+          ? &file->stats.plan_s
+          : &file->stats.wait_s) += mpiox_now() - begun - (file->stats.io_s - moving);
     if (call->reduction.error.code != MPIOX_OK) {
         outcome->error = call->reduction.error;
         file->stats.errors++;
@@ -221,6 +252,32 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, mpiox
     return call->reduction.bytes > 0;
 }
 
+/* The reduction says how ranks that have not gone ahead access the file. Direct: an error ends a rank's part. */
+static void access_rest(mpiox_collective *collective, mpiox_call *call, const mpiox_request *request, bool direct)
+{
+    mpiox_error error = {.code = MPIOX_OK};
+    if (!direct) {
+        make_coherent(call);
+        run_two_phase(collective, call);
+        if (call->write)
+            make_coherent(call);
+    } else if (call->done < 0) {
+        call->done = access_own(call, request, &error);
+        if (error.code != MPIOX_OK)
+            mpiox_buffers_fail(call->b, &error);
+    }
+}
+
+/* Which way all ranks take, remembered for the next call. */
+static bool is_direct(mpiox_collective *collective, const mpiox_call *call)
+{
+    const bool again = collective->all_ahead[call->write], ahead = !(call->reduction.flags & MPIOX_CONTRIBUTION_WAITS),
+               direct = (again && ahead) || mpiox_choose_direct(collective, call);
+    collective->all_ahead[call->write] = ahead;
+    collective->exchanged[call->write] = !direct;
+    return direct;
+}
+
 static int carry_out(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome)
 {
     mpiox_buffers *b = &collective->buffers;
@@ -229,35 +286,30 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
     mpiox_call call = {.b = b, .request = &shifted, .write = request->write};
     const double begun = mpiox_now();
     const int64_t event = mpiox_event_begin();
-    int64_t done = -1;
     int code;
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
-    if (!agree_to_begin(collective, &call, outcome, &code)) {
+    if (!agree_to_begin(collective, &call, request, outcome, &code)) {
         if (code == MPIOX_OK) /* nobody accesses anything */
             count_call(&call, 0, false, begun);
         return code;
     }
     file->stats.pieces += request->length > 0 ? b->contributions[file->topology->node_rank].pieces : 0;
-    if (mpiox_choose_direct(collective, &call))
-        done = run_direct(&call, request);
-    else {
-        make_coherent(&call);
-        run_two_phase(collective, &call);
-        if (call.write)
-            make_coherent(&call);
+    const bool direct = is_direct(collective, &call);
+    if (!collective->all_ahead[call.write]) {
+        access_rest(collective, &call, request, direct);
+        const double ended = mpiox_now();
+        mpiox_reduction_end(collective, outcome);
+        file->stats.wait_s += mpiox_now() - ended;
     }
-    const double ended = mpiox_now();
-    mpiox_reduction_end(collective, outcome);
-    file->stats.wait_s += mpiox_now() - ended;
     if (outcome->error.code == MPIOX_OK) {
-        outcome->bytes = done >= 0 ? done : bytes_before(file, &shifted, atomic_load(&b->state->eof));
+        outcome->bytes = direct ? call.done : bytes_before(file, &shifted, atomic_load(&b->state->eof));
     } else {
         file->stats.errors++;
         collective->transport->ops->forget(collective->transport);
     }
-    count_call(&call, outcome->bytes, done >= 0, begun);
+    count_call(&call, outcome->bytes, direct, begun);
     if (event != 0)
-        tell_tracer(&call, done >= 0, event, outcome);
+        tell_tracer(&call, direct, event, outcome);
     return outcome->error.code;
 }
 

@@ -20,6 +20,9 @@ struct mpiox_collective {
     mpiox_node_access *owners_nodes;           /* [n_nodes] what the present order was made for; NULL: none yet */
     const mpiox_partition_method *owners_plan; /* and the method */
     bool native_only;                          /* no shared memory is to be had; the same on every rank */
+    bool exchanged[2];                         /* the last read, the last write was two-phase */
+    bool all_ahead[2];                         /* in it every rank accessed its pieces before the ranks agreed */
+    bool write;                                /* the call under way */
 };
 
 /* Which ranks are aggregators: fills b->aggregators, b->local and their numbers, and b->window_bytes where it is 0.
@@ -33,6 +36,8 @@ bool mpiox_reduction_is_filled(const mpiox_reduction *reduction);
 void mpiox_reduction_end(mpiox_collective *collective, mpiox_outcome *outcome); /* the agreed error and end of file */
 
 bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call); /* local, the same on all ranks */
+/* From this rank's contribution alone: were all ranks' accesses like this one, would they go direct? Local. */
+bool mpiox_choose_ahead(const mpiox_collective *collective, const mpiox_call *call);
 /* When the file is opened, by the rules of `auto`: the number of aggregators, of which there may be `capacity`, on
  * nodes with so many network cards (0: not known), and the size of a window, b->window_bytes, unless that is > 0
  * already. Local, the same on all ranks; 0 or MPIOX_E_ARG. */

@@ -5,7 +5,9 @@
  *            them nobody may leave before the outcome is known to all.
  * Algorithm. Two barriers of the topology. Their serial part reduces the contributions of the node, brings the
  *            reductions of all nodes together and reduces those in node order, everywhere alike; after the rounds the
- *            same with the first error.
+ *            same with the first error. Where every rank has gone ahead (mpiox_choose.c) the first barrier is both;
+ *            after such a call the next one begins with the few numbers that tell whether all have again, and takes
+ *            the rest only if they have not.
  * Guarantee. Every rank returns with the same reduction and the same error; a rank with a local error takes part.
  */
 #include <stdlib.h>
@@ -174,8 +176,9 @@ static void reduce_node(mpiox_buffers *b, mpiox_reduction *s)
     }
     if (s->flags & MPIOX_CONTRIBUTION_NEW_VIEW)
         b->state->views_disjoint = -1;
-    if (s->interleaved && (s->flags & MPIOX_CONTRIBUTION_WRITE) && !mpiox_reduction_is_filled(s))
-        s->disjoint = views_disjoint(b);
+    if (!s->interleaved || !(s->flags & MPIOX_CONTRIBUTION_WRITE) || mpiox_reduction_is_filled(s))
+        return;
+    s->disjoint = (s->flags & MPIOX_CONTRIBUTION_WAITS) && views_disjoint(b); /* nobody asks where all went ahead */
 }
 
 /* All nodes' reductions into one, the same everywhere. */
@@ -200,11 +203,45 @@ static void combine_nodes(mpiox_collective *collective, mpiox_reduction *s)
         s->disjoint = 0;
 }
 
+/* What tells that every rank has gone ahead, as numbers whose lowest counts. */
+enum { START, END, BYTES, NEW_VIEW, NOT_SO, NUMBERS };
+_Static_assert((int)NUMBERS <= (int)MPIOX_TOPOLOGY_NODE_VALUES, "they are agreed on at once");
+
+/* Has every rank of every node gone ahead, and without an error? Then *s holds what is needed of such a call: the
+ * region, whether there were any bytes, whether a view is new. */
+static bool all_ahead(mpiox_buffers *b, mpiox_reduction *s)
+{
+    int64_t lowest[NUMBERS] = {INT64_MAX, INT64_MAX, 0, 0, 0};
+    for (int i = 0; i < b->file->topology->node_size; i++) {
+        const mpiox_contribution *c = &b->contributions[i];
+        const int64_t brought[NUMBERS] = {
+            c->first, c->length > 0 ? -c->last : INT64_MAX, -c->length, c->flags & MPIOX_CONTRIBUTION_NEW_VIEW ? -1 : 0,
+            c->error.code != MPIOX_OK || (c->flags & (MPIOX_CONTRIBUTION_WAITS | MPIOX_CONTRIBUTION_UNUSABLE)) ? -1
+                                                                                                               : 0};
+        for (int n = 0; n < NUMBERS; n++)
+            lowest[n] = brought[n] < lowest[n] ? brought[n] : lowest[n];
+    }
+    if (lowest[NEW_VIEW] < 0)
+        b->state->views_disjoint = -1;
+    if (!mpiox_topology_lowest_of_nodes(b->file->topology, NUMBERS, lowest))
+        mpiox_file_give_up(b->file, MPIOX_E_MPI, -1, -1, "agreeing on the access region");
+    if (lowest[NOT_SO] < 0)
+        return false;
+    reduction_clear(s);
+    s->start = lowest[START];
+    s->end = lowest[BYTES] < 0 ? -lowest[END] : s->end;
+    s->bytes = -lowest[BYTES];
+    s->flags = lowest[NEW_VIEW] < 0 ? MPIOX_CONTRIBUTION_NEW_VIEW : 0;
+    return true;
+}
+
 /* One rank: the node's reduction, all nodes' reductions, and everything fresh for the rounds. */
 static void close_contributions(void *context)
 {
     mpiox_collective *collective = context;
     mpiox_buffers *b = &collective->buffers;
+    if (collective->all_ahead[collective->write] && all_ahead(b, &b->state->reduction))
+        return;
     reduce_node(b, &b->state->reduction);
     combine_nodes(collective, &b->state->reduction);
     mpiox_buffers_reset(b);
@@ -213,6 +250,7 @@ static void close_contributions(void *context)
 
 int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call)
 {
+    collective->write = call->write;
     mpiox_topology_barrier(call->b->file->topology, close_contributions, collective);
     call->reduction = call->b->state->reduction;
     return call->reduction.error.code;
@@ -220,42 +258,33 @@ int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call)
 
 /* ---- after the rounds -------------------------------------------------------------------------------------------- */
 
-typedef struct node_outcome { /* what nodes tell each other at the end */
-    int64_t eof;
-    mpiox_error error;
-} node_outcome;
-
 /* One rank: the lowest node's error and the lowest end of file, on every node. */
 static void close_call(void *context)
 {
-    mpiox_collective *collective = context;
-    mpiox_buffers *b = &collective->buffers;
+    mpiox_buffers *b = context;
     mpiox_call_state *state = b->state;
     mpiox_topology *topology = b->file->topology;
-    node_outcome mine = {atomic_load(&state->eof), {.code = MPIOX_OK}};
-    node_outcome *all = (node_outcome *)(void *)collective->reductions; /* of the beginning, no longer needed */
-    _Static_assert(sizeof mine <= sizeof(mpiox_reduction), "they share the scratch");
-    if (atomic_load(&state->failed))
-        mine.error = state->error;
-    if (!mpiox_topology_gather_nodes(topology, &mine, sizeof mine, all)) {
-        mpiox_error_set(&mine.error, MPIOX_E_MPI, 0, -1, -1, "agreeing on the outcome");
-        mpiox_buffers_fail(b, &mine.error);
-        return;
+    const bool failed = atomic_load(&state->failed) != 0;
+    int64_t lowest[] = {atomic_load(&state->eof), failed ? topology->node : topology->n_nodes};
+    bool agreed = mpiox_topology_lowest_of_nodes(topology, 2, lowest);
+    if (agreed && lowest[1] < topology->n_nodes) {
+        agreed = mpiox_topology_spread_to_nodes(topology, (int)lowest[1], &state->error, sizeof state->error);
+        atomic_store(&state->failed, 2);
     }
-    for (int n = topology->n_nodes - 1; n >= 0; n--) {
-        if (all[n].error.code != MPIOX_OK) {
-            state->error = all[n].error;
-            atomic_store(&state->failed, 2);
-        }
-        if (all[n].eof < atomic_load(&state->eof))
-            atomic_store(&state->eof, all[n].eof);
+    if (agreed)
+        atomic_store(&state->eof, lowest[0]);
+    else if (!failed) {
+        mpiox_error error;
+        mpiox_error_set(&error, MPIOX_E_MPI, 0, -1, -1, "agreeing on the outcome");
+        atomic_store(&state->failed, 0);
+        mpiox_buffers_fail(b, &error);
     }
 }
 
 void mpiox_reduction_end(mpiox_collective *collective, mpiox_outcome *outcome)
 {
     mpiox_buffers *b = &collective->buffers;
-    mpiox_topology_barrier(b->file->topology, close_call, collective);
+    mpiox_topology_barrier(b->file->topology, close_call, b);
     if (atomic_load(&b->state->failed))
         outcome->error = b->state->error;
 }

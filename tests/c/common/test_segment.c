@@ -108,6 +108,31 @@ static void limited(void)
     }
 }
 
+/* In a folder: nothing has a name there, everything is reserved, and others find it all the same. */
+static void in_a_folder(const char *folder)
+{
+    mpiox_segment segment, other;
+    mpiox_segment_address address;
+    mpiox_error error = {.code = MPIOX_OK};
+    struct stat status = {.st_blocks = -1};
+    char missing[200];
+
+    CHECK_EQUAL(mpiox_segment_create_in(folder, BYTES, &address, &segment, &error), 0);
+    CHECK_EQUAL(fstat(segment.fd, &status), 0);
+    CHECK(status.st_blocks * 512 >= BYTES && status.st_nlink == 0 && (status.st_mode & 077) == 0);
+    CHECK_EQUAL(mpiox_segment_attach(&address, &other, &error), 0);
+    ((char *)segment.base)[BYTES - 1] = 'x';
+    CHECK_EQUAL(((char *)other.base)[BYTES - 1], 'x');
+    mpiox_segment_free(&other);
+    mpiox_segment_seal(&segment, &address);
+    CHECK_EQUAL(attach(&address), MPIOX_E_UNSUPPORTED);
+    mpiox_segment_free(&segment);
+    snprintf(missing, sizeof missing, "%s/missing", folder);
+    CHECK_EQUAL(mpiox_segment_create_in(missing, BYTES, &address, &segment, &error), MPIOX_E_IO);
+    CHECK_EQUAL(error.sys_errno, ENOENT);
+    CHECK(segment.base == NULL);
+}
+
 /* Prints how many bytes of a new segment are reserved. */
 static void committed(mpiox_segment_kind kind)
 {
@@ -128,6 +153,7 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "attach") == 0) {
         wrong_files(MPIOX_SEGMENT_MEMFD, argv[2]);
         wrong_files(MPIOX_SEGMENT_FILE, argv[2]);
+        in_a_folder(argv[2]);
     } else if (argc > 1 && strcmp(argv[1], "full") == 0) {
         full();
     } else if (argc > 1 && strcmp(argv[1], "limited") == 0) {

@@ -3,6 +3,7 @@
  *
  * cartesian: open-mpi/ompi #12718. A two-dimensional array in blocks, written over a communicator of
  *            MPI_Cart_create; with three processes the dataset was wrong now and then. Many small files in turn.
+ *            So does h5bench's exerciser write, of pmodels/mpich #6984: few large files; bandwidth is printed.
  * uneven:    HDFGroup/hdf5 #1227, AMReX-Codes/amrex #2491. One dimension, every rank a slab of another size, some of
  *            them none, collectively; 31 ranks waited for ever.
  * rows:      HDFGroup/hdf5 #5796. Files of one two-dimensional array, every rank a block of rows: fast on one node, ten

@@ -1,0 +1,129 @@
+"""How often the nodes agree in a collective whose pieces go to the file directly: once, and then every byte is there.
+
+A rank accesses its own large pieces before the ranks agree. Where all have done so, that agreement ends the call; where
+a rank has not, it says so there, and the call goes on as if nobody had.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+from support.cbuild import mpi_program
+from support.launch import mpi_run
+from support.tiers import slow
+
+pytestmark = pytest.mark.mpi
+
+PROGRAM = """
+import ctypes, json, pathlib, sys
+import numpy as np
+import mpi4py
+mpi4py.rc.thread_level = "serialized"  # nothing is prepared for collectives in the background
+import mpiio_ext
+from mpi4py import MPI
+comm, folder = MPI.COMM_WORLD, pathlib.Path(sys.argv[1])
+rank, size = comm.rank, comm.size
+begun = ctypes.CDLL(None).inject_begun
+PIECE = 1 << 14
+counts = {}
+
+def counted(name, call, *arguments):
+    before = begun()
+    try:
+        call(*arguments)
+        code = 0
+    except MPI.Exception as error:
+        code = error.Get_error_class()
+    counts.setdefault(name, []).append((begun() - before, code))
+
+def mine(pieces, letter=None, length=PIECE):
+    return np.full(pieces * length, letter if letter is not None else ord("A") + rank, np.uint8)
+
+def open_file(name):
+    return MPI.File.Open(comm, str(folder / name), MPI.MODE_CREATE | MPI.MODE_RDWR)
+
+def content(name):
+    comm.Barrier()
+    found = np.fromfile(folder / name, np.uint8)
+    comm.Barrier()
+    return found
+
+def take_turns(fh, length):
+    block = MPI.BYTE.Create_contiguous(length)
+    turns = block.Create_resized(0, length * size).Commit()
+    fh.Set_view(rank * length, MPI.BYTE, turns)
+
+# One piece a rank, in the first file of these ranks and in the next one, whose memory is there.
+for name in ("first", "next"):
+    fh = open_file(name)
+    for call in range(3):
+        counted(name, fh.Write_at_all, (call * size + rank) * PIECE, mine(1))
+    assert np.array_equal(content(name), np.tile(np.repeat(np.arange(size) + ord("A"), PIECE), 3))
+    found = np.zeros(PIECE, np.uint8)
+    counted(name + " read", fh.Read_at_all, rank * PIECE, found)
+    assert np.all(found == ord("A") + rank)
+    counted(name + " end", fh.Read_at_all, (3 * size - 1 + rank) * PIECE, found)
+    assert np.all(found == (ord("A") + size - 1 if rank == 0 else ord("A") + rank))
+    fh.Close()
+
+# Pieces that are not tiny, dealt in turn; and a rank without data.
+fh = open_file("dealt")
+take_turns(fh, PIECE)
+counted("dealt", fh.Write_at_all, 0, mine(4))
+counted("idle", fh.Write_at_all, 4 * PIECE, mine(0 if rank == 1 else 1))
+assert np.array_equal(content("dealt")[:4 * size * PIECE], np.tile(np.repeat(np.arange(size) + ord("A"), PIECE), 4))
+
+# The last rank has so many tiny pieces that all are exchanged, the others have one each.
+TINY = 4096
+fh.Set_view(0, MPI.BYTE, MPI.BYTE)
+for turn in range(2):
+    if rank == size - 1:
+        fh.Set_view(size * PIECE, MPI.BYTE, MPI.BYTE.Create_resized(0, 2).Commit())
+        counted("mixed", fh.Write_at_all, 0, mine(TINY, ord("z"), 1))
+    else:
+        fh.Set_view(0, MPI.BYTE, MPI.BYTE)
+        counted("mixed", fh.Write_at_all, rank * PIECE, mine(1, ord("a") + rank))
+    found = content("dealt")
+    for other in range(size - 1):
+        assert np.all(found[other * PIECE:][:PIECE] == ord("a") + other)
+    tail = found[size * PIECE:][:2 * TINY]
+    assert np.all(tail[::2] == ord("z")) and np.all(tail[1::2] == ord("A")), "bytes that the call does not have"
+
+# An access that one rank cannot make: an error on all of them.
+fh.Set_view(0, MPI.BYTE, MPI.BYTE)
+counted("refused", fh.Write_at_all, (1 << 62) + 5 if rank == 2 else rank * PIECE, mine(1))
+for call in range(2):
+    counted("after it", fh.Write_at_all, rank * PIECE, mine(1))
+assert np.array_equal(content("dealt")[:size * PIECE], np.repeat(np.arange(size) + ord("A"), PIECE))
+fh.Close()
+gathered = comm.gather(counts)
+if rank == 0:
+    print(json.dumps({"counts": gathered}))
+"""
+ONCE = ("next", "next read", "next end", "dealt", "idle")
+
+
+@pytest.mark.parametrize(("ranks", "each"), [(4, 2), *slow((18, 1))])
+def test_one_agreement_of_direct_collectives(extension: str, tmp_path: pathlib.Path, ranks: int, each: int) -> None:
+    """Leaders begin one operation of the MPI library in a call, other ranks none; an error is every rank's."""
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM, encoding="utf-8")
+    environment = {
+        "LD_PRELOAD": f"{mpi_program('inject', '-shared', '-fPIC')}:{extension}",
+        "MPIOX_RANKS_PER_NODE": f"{each}",
+    }
+    done = mpi_run([sys.executable, script, str(tmp_path)], ranks, env=environment, timeout_s=100)
+    counts = json.loads(done.stdout)["counts"]
+    for rank, of_rank in enumerate(counts):
+        leads = rank % each == 0
+        for name in ONCE:
+            assert of_rank[name] == [[int(leads), 0]] * len(of_rank[name]), (rank, name, of_rank[name])
+        assert of_rank["first"][1:] == [[int(leads), 0]] * 2, (rank, of_rank["first"])  # after the memory is made
+        assert all(code == 0 for _, code in of_rank["mixed"] + of_rank["first"]), of_rank
+        assert of_rank["refused"] == [[int(leads), counts[2]["refused"][0][1]]] != [[int(leads), 0]], of_rank["refused"]
+        assert of_rank["after it"] == [[2 * leads, 0], [leads, 0]], of_rank["after it"]  # the last write was exchanged
+        assert of_rank["mixed"][0][0] > 1 or not leads, of_rank["mixed"]
