@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -159,7 +158,9 @@ def job_page(
 
 def _plain(conclusion: str) -> str:
     """Return a conclusion without the words that tell how times were measured, and by which limits."""
-    return functools.reduce(lambda text, rule: re.sub(*rule, text), _IN_SHORT, conclusion)
+    for pattern, short in _IN_SHORT:
+        conclusion = re.sub(pattern, short, conclusion)
+    return conclusion
 
 
 def _conclusions(found: Mapping[str, Any], steps: Steps | None) -> list[str]:
