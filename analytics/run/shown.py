@@ -127,7 +127,8 @@ class RunReport(Shown):
 
     def lines(self) -> list[str]:
         """Return the first sentences, and what is not as it should be."""
-        told = (self.sentence, self.advice, *self.document["notices"], *self.document["lacks"])
+        told = (self.sentence, self.advice, self.document.get("ended", ""), *self.document["notices"],
+                *self.document["lacks"])  # fmt: skip
         return [text for text in told if text]
 
     def rows(self) -> Sequence[Mapping[str, Any]]:

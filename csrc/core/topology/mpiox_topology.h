@@ -43,6 +43,7 @@ typedef struct mpiox_topology {
     int *node_start;        /* [n_nodes + 1] into node_ranks */
     int *node_ranks;        /* [size] ranks, grouped by node, ascending */
     char *node_name;        /* processor name of this node; NULL without memory */
+    int nics;               /* several nodes: network cards of the one that has the fewest; 0: none is known */
     int ranks_per_node;     /* the hint it was made for */
     bool threads;           /* every rank's MPI library supports MPI_THREAD_MULTIPLE */
     bool one_opener;        /* no rank's does: no rank can open two files at once (mpiox_topology_bcast) */

@@ -156,7 +156,7 @@ static int map_ranks(mpiox_topology *t, int *all)
 /* ---- making one -------------------------------------------------------------------------------------------------- */
 
 /* What every rank brings to the one reduction that all groups need; the lowest counts. */
-enum { CODE, ATTACHED, ROOM, ROOM_WITH_COMMS, COMMS, THREADS, NO_THREADS, VALUES };
+enum { CODE, ATTACHED, ROOM, ROOM_WITH_COMMS, COMMS, THREADS, NO_THREADS, NICS, VALUES };
 
 /* NULL: no memory. */
 static mpiox_topology *new_topology(MPI_Comm comm, const mpiox_topology_choice *choice)
@@ -252,7 +252,8 @@ static int meet(MPI_Comm comm, mpiox_topology *t, const mpiox_topology_choice *c
                               [ROOM_WITH_COMMS] = room.with_comms,
                               [COMMS] = room.comms,
                               [THREADS] = level == MPI_THREAD_MULTIPLE,
-                              [NO_THREADS] = level != MPI_THREAD_MULTIPLE};
+                              [NO_THREADS] = level != MPI_THREAD_MULTIPLE,
+                              [NICS] = mpiox_topology_nics()};
     memcpy(least, mine, sizeof mine);
     if (t && t->size == 1)
         return MPIOX_OK;
@@ -285,6 +286,7 @@ static int make(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topolo
     }
     t->temporary = least[t->n_nodes == 1 ? ROOM : ROOM_WITH_COMMS] <= 0;
     t->threads = least[THREADS] != 0;
+    t->nics = t->n_nodes > 1 ? least[NICS] : 0;
     t->one_opener = least[NO_THREADS] != 0 && !t->temporary;
     if (PMPI_Get_processor_name(name, &length) == MPI_SUCCESS)
         t->node_name = strdup(name); /* NULL matches no name in cb_config_list but '*' */

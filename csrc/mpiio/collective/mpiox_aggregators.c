@@ -34,70 +34,56 @@ static int allowed(const char *list, const char *name, int ranks)
     return 0;
 }
 
-typedef struct node_facts {
-    int capacity; /* aggregators that it may carry */
-    int nics;     /* its network cards; 0: none is known */
-} node_facts;
-
-/* Those of every node: collective, since other nodes are not known here. `all` is NULL without memory; no rank leaves
+/* How many aggregators each node may carry. Without a list all ranks of each, which every rank knows; what a list says
+ * of other nodes is not known here: collective, where there are several. `all` is NULL without memory; no rank leaves
  * the others waiting. */
-static int gather_facts(const mpiox_buffers *b, node_facts *all)
+static int gather_capacities(const mpiox_buffers *b, int *all)
 {
     mpiox_topology *topology = b->file->topology;
-    node_facts mine = {.capacity = allowed(b->file->hints.cb_config_list,
-                                           topology->node_name ? topology->node_name : "", topology->node_size)};
-    if (mpiox_topology_one_node(topology)) {
-        if (all)
-            all[0] = mine;
+    const char *list = b->file->hints.cb_config_list; /* the same on every rank */
+    const char *name = topology->node_name ? topology->node_name : "";
+    const int mine = allowed(list, name, topology->node_size);
+    if (mpiox_topology_one_node(topology) || !*list) {
+        for (int n = 0; all && n < topology->n_nodes; n++)
+            all[n] = *list ? mine : topology->node_start[n + 1] - topology->node_start[n];
         return all ? MPIOX_OK : MPIOX_E_NOMEM;
     }
     const int code = mpiox_topology_lowest(topology, all ? MPIOX_OK : MPIOX_E_NOMEM);
     if (code != MPIOX_OK || !all)
         return code;
-    if (topology->leader_comm != MPI_COMM_NULL) {
-        mine.nics = mpiox_topology_nics();
-        if (PMPI_Allgather(&mine, 2, MPI_INT, all, 2, MPI_INT, topology->leader_comm) != MPI_SUCCESS)
-            all[0].capacity = -1; /* for the ranks of this node to see */
-    }
-    if (PMPI_Bcast(all, 2 * topology->n_nodes, MPI_INT, 0, topology->node_comm) != MPI_SUCCESS || all[0].capacity < 0)
+    if (topology->leader_comm != MPI_COMM_NULL &&
+        PMPI_Allgather(&mine, 1, MPI_INT, all, 1, MPI_INT, topology->leader_comm) != MPI_SUCCESS)
+        all[0] = -1; /* for the ranks of this node to see */
+    if (PMPI_Bcast(all, topology->n_nodes, MPI_INT, 0, topology->node_comm) != MPI_SUCCESS || all[0] < 0)
         return MPIOX_E_MPI;
     return MPIOX_OK;
-}
-
-/* Network cards of the node that has the fewest. */
-static int fewest_nics(const node_facts *nodes, int n)
-{
-    int fewest = nodes[0].nics;
-    for (int i = 1; i < n; i++)
-        fewest = nodes[i].nics < fewest ? nodes[i].nics : fewest;
-    return fewest;
 }
 
 int mpiox_aggregators_choose(mpiox_buffers *b)
 {
     mpiox_topology *topology = b->file->topology;
-    node_facts *nodes = calloc((size_t)topology->n_nodes, sizeof *nodes);
-    int total = 0, code = gather_facts(b, nodes);
+    int *capacities = calloc((size_t)topology->n_nodes, sizeof *capacities);
+    int total = 0, code = gather_capacities(b, capacities);
     for (int n = 0; code == MPIOX_OK && n < topology->n_nodes; n++)
-        total += nodes[n].capacity;
+        total += capacities[n];
     if (code == MPIOX_OK && total == 0) { /* a list that matches no node would leave nobody to do the I/O */
         for (int n = 0; n < topology->n_nodes; n++)
-            total += nodes[n].capacity = 1;
+            total += capacities[n] = 1;
     }
     int32_t wanted = 0;
     if (code == MPIOX_OK)
-        code = mpiox_choose_settings(b, total, fewest_nics(nodes, topology->n_nodes), &wanted);
+        code = mpiox_choose_settings(b, total, topology->nics, &wanted);
     b->aggregators = calloc((size_t)(wanted > 0 ? wanted : 1), sizeof *b->aggregators);
     b->local = calloc((size_t)(wanted > 0 ? wanted : 1), sizeof *b->local);
     if (code == MPIOX_OK && (!b->aggregators || !b->local))
         code = MPIOX_E_NOMEM;
     for (int round = 0; code == MPIOX_OK && b->n_aggregators < wanted; round++)
         for (int n = 0; n < topology->n_nodes && b->n_aggregators < wanted; n++)
-            if (round < nodes[n].capacity) {
+            if (round < capacities[n]) {
                 if (n == topology->node)
                     b->local[b->n_local++] = b->n_aggregators;
                 b->aggregators[b->n_aggregators++] = topology->node_ranks[topology->node_start[n] + round];
             }
-    free(nodes);
+    free(capacities);
     return code;
 }
