@@ -114,10 +114,12 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
         new = part["times"].shape[1] == 17
         read, write, meta, slowest = ((8, 9, 10, 14) if new else (6, 7, 8, 12))
         times = part["times"][:, [read, write, meta, slowest, read - 1]].astype(float)
-        for file, rank, (reading, writing, rest, longest, closed) in zip(
-            part["file"].tolist(), part["rank"].tolist(), times.tolist(), strict=True
+        opens = part["counters"][:, :2].astype(np.int64).sum(axis=1)  # independent and collective ones
+        for file, rank, opened, (reading, writing, rest, longest, closed) in zip(
+            part["file"].tolist(), part["rank"].tolist(), opens.tolist(), times.tolist(), strict=True
         ):
             calls = found.calls.setdefault(_signed(file), Calls())
+            calls.opens += max(opened, 0)
             calls.unclosed = closed <= 0 and (calls.unclosed or _signed(file) not in seen)
             seen.add(_signed(file))
             mpi, ranks = calls.mpi, found.processes if rank < 0 else 1

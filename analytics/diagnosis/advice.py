@@ -91,11 +91,16 @@ def larger_pieces(*, flushed: bool, plain: bool) -> Advice:
     )
 
 
-def come_together() -> Advice:
-    """A rank comes late to collective calls."""
+def come_together(rank: int | None = None) -> Advice:
+    """A rank comes late to collective calls; None: perhaps one does."""
+    if rank is None:
+        return Advice(
+            "Look at whether ranks come to these calls at the same time (the time of an MPI_Barrier before one tells),"
+            " and at how much they exchange: the storage is not what they wait for.",
+        )
     return Advice(
-        "Look at what that rank does before the calls (more work, output, a slow node), not at the storage: the time in"
-        " collective calls is that of waiting for it.",
+        f"Look at what rank {rank} does before the calls (more work, output, a slow node), not at the storage: the time"
+        " in collective calls is that of waiting for it.",
     )
 
 
@@ -195,9 +200,9 @@ def metadata() -> Advice:
     )
 
 
-def imbalance(by_bytes: bool, mpiio: bool = True) -> Advice:
-    """One rank takes longer than the others; of a program without MPI-IO no hint helps."""
-    if by_bytes and not mpiio:
+def imbalance(by_bytes: bool, collective: bool = True) -> Advice:
+    """One rank takes longer than the others; of a program without collective calls no hint helps."""
+    if by_bytes and not collective:
         return Advice(
             "Spread the data more evenly over ranks; or use collective calls (MPI-IO, parallel HDF5):"
             " aggregators get equal shares whatever the ranks have.",
@@ -213,8 +218,14 @@ def imbalance(by_bytes: bool, mpiio: bool = True) -> Advice:
     return Advice("Ranks with as much data take longer: look at that rank's node and network, and at the OSTs it uses.")
 
 
-def align() -> Advice:
-    """Requests across blocks."""
+def align(*, collective: bool) -> Advice:
+    """Requests across blocks; hints move only those of collective calls."""
+    if not collective:
+        return Advice(
+            "Begin requests at stripe boundaries (H5Pset_alignment in HDF5), or use collective calls: their file"
+            " domains are cut at stripes.",
+            see="docs/partitioning.md",
+        )
     return Advice(
         "Begin requests at stripe boundaries: H5Pset_alignment in HDF5; in collectives, file domains cut at stripes.",
         "mpiio-ext run -H mpiox_partition=aligned -H mpiox_stripe_size_io=true -- PROGRAM",
@@ -232,8 +243,8 @@ def bundle() -> Advice:
 def no_locks() -> Advice:
     """Calls that wait for locks."""
     return Advice(
-        "Leave atomic mode (MPI_File_set_atomicity) off, and let ranks write blocks that are theirs alone; collective"
-        " calls need no locks.",
+        "Let ranks write blocks that are theirs alone; collective calls need no locks. If atomic mode"
+        " (MPI_File_set_atomicity) is on, leave it off.",
         see="docs/performance.md",
     )
 

@@ -12,6 +12,7 @@ from mpiio_ext.analytics.diagnosis import ranks
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import Advice, Confidence, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.overlap import shared
 from mpiio_ext.analytics.diagnosis.targets import count_of_osts
 from mpiio_ext.analytics.diagnosis.words import rounded
 from mpiio_ext.analytics.factors.catalogue import factors
@@ -52,6 +53,7 @@ class Case:
         self.osts = osts
         self.activity, self.own_share, self.disks = activity, own_share, disks
         self.write = files.direction == "write"
+        files.found = shared(*files.intervals(), self._called, files.found)
         self.swept = float(np.nan_to_num(files.critical_time[0]))
         self.of_time, self.exclusive = self._in_io()
         self.time = float(self.exclusive.sum())
@@ -68,8 +70,7 @@ class Case:
         """
         exclusive, seen = self.files.exclusive, self.activity
         if any(self.complete):
-            called = [row.called + syncing if row and sure else np.inf
-                      for row, sure, syncing in zip(self.rows, self.complete, self.syncing, strict=True)]  # fmt: skip
+            called = np.where(self.complete, self._called, np.inf)
             return "time in which any rank is in a call (DXT)", np.minimum(exclusive, called)
         moving = seen.wall.get(self.write, 0.0) if seen is not None and seen.source == "HEATMAP" else 0.0
         if seen is not None and moving > 0:
@@ -78,6 +79,15 @@ class Case:
             if moving < 0.9 * self.swept - seen.resolution:
                 return "time in which bytes move (HEATMAP)", exclusive * moving / self.swept
         return "critical time", exclusive
+
+    @functools.cached_property
+    def _called(self) -> Numbers:
+        """Return the time in calls on each file (s): in which any rank is in one, or else that of its slowest rank."""
+        found = np.fmax(ranks.time_in_calls(self.files), self.in_mpi)
+        for place, (row, sure) in enumerate(zip(self.rows, self.complete, strict=True)):
+            if row is not None and sure:
+                found[place] = row.called + self.syncing[place]
+        return np.where(found > 0, found, np.nan)
 
     @functools.cached_property
     def rows(self) -> list[Row | None]:

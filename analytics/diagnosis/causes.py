@@ -87,8 +87,10 @@ def _jumping(case: Case) -> Finding | None:
     if not alone and calls > 0:
         aggregated = (case.movers[chosen] < 0.9 * case.files["ranks"][chosen]).any()
         advice = [say.collective_buffering(direction)] if requests >= 0.9 * collective and not aggregated else []
-    else:
-        advice = [say.use_collective(direction), say.delegates()] if alone else [say.larger_requests(mpiio=False)]
+    elif alone and not (case.files["ranks"][chosen] == 1).all():
+        advice = [say.use_collective(direction), say.delegates()]
+    else:  # others have no part in a file that a rank has for itself
+        advice = [say.larger_requests(mpiio=bool(alone))]
     where = "appended to one file by several ranks" if together[chosen].all() else "not consecutive"
     where = "at random places" if forward < limits.forward else where
     where = "each before the one before" if forward < limits.backward else where
@@ -189,7 +191,7 @@ def unaligned(case: Case) -> Finding | None:
             *(case.evidence("blocks written in part that several ranks write (DXT)", shared / blocks, "share")
               if blocks else []),
         ],
-        [say.align()],
+        [say.align(collective=bool((files["{collective}"] > 0)[chosen].any()))],
         chosen,
         at_most=True,
     )  # fmt: skip

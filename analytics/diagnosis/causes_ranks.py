@@ -359,7 +359,7 @@ def stragglers(case: Case) -> Finding | None:
             *case.evidence("bytes of the fastest rank", np.nan if traced else files["fastest_rank_bytes"][row], "B"),
             *case.evidence("bytes of an average rank", float(mean[row]), "B"),
         ],
-        [say.imbalance(by_bytes, _has_mpiio(case, chosen))],
+        [say.imbalance(by_bytes, bool(_collective(case)[chosen].any()))],
         chosen,
     )  # fmt: skip
 
@@ -394,14 +394,9 @@ def _uneven_files(case: Case) -> Finding | None:
             *case.evidence("its bytes", float(moved[np.argmax(times)]), "B"),
             *case.evidence("bytes of an average rank", float(moved.mean()), "B"),
         ],
-        [say.imbalance(by_bytes=True, mpiio=_has_mpiio(case, own))],
+        [say.imbalance(by_bytes=True, collective=bool(_collective(case)[own].any()))],
         own & (files["{bytes}"] >= case.limits.uneven * moved.mean()),
     )
-
-
-def _has_mpiio(case: Case, chosen: Flags) -> bool:
-    """Return whether any of the chosen files is accessed by MPI-IO."""
-    return bool(((case.files["{independent}"] > 0) | (case.files["{collective}"] > 0))[chosen].any())
 
 
 def _lag(times: Numbers) -> float:

@@ -138,7 +138,7 @@ def late_rank(case: Case) -> Finding | None:
                 *case.evidence("time of an average rank in these calls", inside, "s"),
                 *case.evidence("time in which any rank is in a request", row.wall, "s"),
             ],
-            [say.come_together()],
+            [say.come_together(row.late_rank)],
             _one(case, place),
             costs=True,
         )

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.common.plots import Axis, Look, Mark, Panel, Tiles
-from mpiio_ext.common.units import seconds_text
+from mpiio_ext.common.units import amount_text, seconds_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.diagnosis.activity import Activity, Line
@@ -52,23 +53,37 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
         levels[name] = np.where(share >= 0.002, np.clip(np.ceil(share * _LEVELS), 1, _LEVELS), 0).astype(int).tolist()
     if not any(map(any, (row for rows in levels.values() for row in rows))):
         return None  # too little of everything to be seen
-    what = "share of the time of these ranks in requests" if seconds else "bytes that they move"
+    most = f"{amount_text(float(line[:2].max()))} in {seconds_text(activity.run_time / bins)}"
+    heights = "share of the time of these ranks in requests" if seconds else "bytes that they move"
+    quarters = "quarters" if seconds else f"quarters of the most that any of them moves, {most}"
     spread = " Metadata calls: spread evenly over the time in which a file is open, as their times are not in the log."
-    return Chart(kind="ranks", name="time-line-ranks", title=_finding(levels, activity.run_time), data={
+    if recorded is not None:
+        spread = _WAITS if line[3].any() else ""
+    title = _finding(line, activity) if seconds else _when(levels, activity)
+    return Chart(kind="ranks", name="time-line-ranks", title=title, data={
         "levels": levels, "edges": edges.tolist(), "run_time": activity.run_time,
         "x_label": "time since the start of the job [s]", "y_label": "rank",
-        "caption": f"Each row is {'a band of the ranks' if activity.processes > bands else 'a rank'}; heights: {what}"
-                   f" ({source}), in quarters.{spread if recorded is None else _WAITS if line[3].any() else ''}",
+        "caption": f"Each row is {'a band of the ranks' if activity.processes > bands else 'a rank'}; heights:"
+                   f" {heights} ({source}), in {quarters}.{spread}",
     })  # fmt: skip
 
 
-def _finding(levels: Mapping[str, list[list[int]]], run_time: float) -> str:
-    """Return what a time line shows: from when to when ranks do what."""
+def _finding(line: Line, activity: Activity) -> str:
+    """Return what a time line of calls shows: which share of their time ranks do what, most of it first."""
+    whole = activity.processes * activity.run_time
+    shares = sorted(((float(line[plane].sum()) / whole, name) for plane, name, _ in _KINDS if plane < len(line)),
+                    reverse=True)  # fmt: skip
+    told = [f"{name} {said(min(share, 1.0), 'share')}" for share, name in shares if share > 0]
+    return f"Ranks over time: {', '.join(told)} of their time"
+
+
+def _when(levels: Mapping[str, list[list[int]]], activity: Activity) -> str:
+    """Return what a time line of bytes shows: from when to when ranks do what."""
     told = []
     for name, rows in levels.items():
         busy = np.flatnonzero(np.array(rows).any(axis=0))
         if busy.size:
-            step = run_time / len(rows[0])
+            step = activity.run_time / len(rows[0])
             first, last = (seconds_text(float(at * step)) for at in (busy[0], busy[-1] + 1))
             told.append(f"{name} from {first} to {last}")
     return f"Ranks over time: {', '.join(told)}"

@@ -33,16 +33,19 @@ _MOST_OF = 0.9
 _FORWARD = 0.75
 
 
-def own_time(files: Files, activity: Activity | None) -> tuple[Numbers, Numbers]:
+def own_time(files: Files, activity: Activity | None, run_s: float) -> tuple[Numbers, Numbers]:
     """Return the time of a rank in the calls of each file (s), and that part of it that is in no reads and writes.
 
-    That part is the time in metadata calls, or in MPI-IO calls that open, close or set a view, where it is longer.
+    That part is the time in metadata calls, or in MPI-IO calls that open, close or set a view, where it is longer; and
+    reads and writes are those of MPI-IO, where these take longer. No rank has more time than the run.
     """
     meta: Numbers = np.nan_to_num(files["meta_time"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
     calls = {} if activity is None else activity.calls
     opening = np.array([calls[each].opening if each in calls else 0.0 for each in files.table["file_id"].to_pylist()])
-    meta = np.maximum(meta, opening)
-    return np.nan_to_num(ranks.time_in_calls(files, "both")) + meta, meta
+    meta = np.minimum(np.maximum(meta, opening), run_s)
+    mpi = np.array([sum(calls[each].mpi.values()) if each in calls else 0.0
+                    for each in files.table["file_id"].to_pylist()])  # fmt: skip
+    return np.minimum(np.fmax(ranks.time_in_calls(files, "both"), mpi) + meta, run_s), meta
 
 
 def in_io(files: Files, activity: Activity | None, processes: int, run_s: float) -> tuple[float, float]:
@@ -80,6 +83,8 @@ def _who(row: dict[str, Any], traced: Sequence[Row | None], processes: int) -> s
         return f"rank {moving.pop()} alone"
     if processes == 1:
         return "the program"
+    if not count:
+        return "none that opened it"
     return f"all {processes:,} ranks" if count >= processes else f"{count:,} of {processes:,} ranks"
 
 
@@ -100,13 +105,20 @@ def _sizes(row: dict[str, Any], way: str) -> str | None:
     return f"{share} of {size_text(low or 0)} {f'to {size_text(high)}' if high else 'and more'}"
 
 
+def _opens(row: dict[str, Any], activity: Activity | None) -> int | None:
+    """Return how often the program has opened a file: by MPI-IO, where it does; what lies below is the libraries'."""
+    calls = None if activity is None else activity.calls.get(row["file_id"])
+    opens: int | None = row["opens"]
+    return calls.opens if calls is not None and calls.opens else opens
+
+
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def table(files: Files, activity: Activity | None, processes: int) -> list[dict[str, Any]]:
+def table(files: Files, activity: Activity | None, processes: int, run_s: float) -> list[dict[str, Any]]:
     """Return a row for each file, those that took the most time first; units are in the names."""
-    time, opening = own_time(files, activity)
+    time, opening = own_time(files, activity, run_s)
     order = np.argsort(-time, kind="stable")[:MOST].tolist()
     unaligned = files["unaligned"] / np.where(files.requests("read") + files.requests("write") > 0,
                                               files.requests("read") + files.requests("write"), np.nan)  # fmt: skip
@@ -126,7 +138,7 @@ def table(files: Files, activity: Activity | None, processes: int) -> list[dict[
             "read_sizes": _sizes(row, "read"), "write_sizes": _sizes(row, "write"),
             "read_pattern": _pattern("read", row, traced[0], each),
             "write_pattern": _pattern("write", row, traced[1], each),
-            "time_s": float(time[place]), "opening_s": float(opening[place]), "opens": row["opens"],
+            "time_s": float(time[place]), "opening_s": float(opening[place]), "opens": _opens(row, activity),
             "collective_calls": collective, "independent_calls": independent,
             "unaligned_share": _known(float(unaligned[place])),
             "mount": row["mount"], "file_system": row["fs_type"],

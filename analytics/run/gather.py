@@ -20,10 +20,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.run import library, opening
-from mpiio_ext.common.recordings import STATISTICS
-from mpiio_ext.common.units import count_text, seconds_text, size_text
+from mpiio_ext.common.recordings import STATISTICS, launch_of
+from mpiio_ext.common.units import amount_text, count_text, seconds_text
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ _MOST_LAYOUTS = 4
 #: Files whose bandwidth over time is shown; they are those that took the most time.
 _MOST_CURVES = 3
 _FACTS = ("file_system", "stripe_size", "stripe_count", "servers", "lock_protocol")
+#: Programs beside the one with MPI that are named.
+_MOST_BESIDE = 4
 #: Bytes a second at which the content of a mapped file may have come: that of a slow disk.
 _MAPPED_RATE = 1e8
 DOCTOR = "mpiio-ext doctor -- PROGRAM"
@@ -56,13 +60,14 @@ _NONE_OPENED = ("The library was under the program, and no file was opened with 
 _DIAGNOSED = ("sentence", "findings", "conclusions", "unknown", "charts")
 
 
-def of_folder(folder: Path, *, missing: str = "", command: str = "") -> dict[str, Any]:
+def of_folder(folder: Path, *, missing: str = "", ended: str = "", command: str = "") -> dict[str, Any]:
     """Return the document of a folder of recordings.
 
     Parameters
     ----------
     folder : what ``mpiio-ext run --report`` has recorded.
     missing : what the caller knows to be missing, one line.
+    ended : how the program has failed, one line; "" where it has not.
     command : what was run, as a shell takes it; "" where it is not known.
 
     Raises
@@ -76,11 +81,13 @@ def of_folder(folder: Path, *, missing: str = "", command: str = "") -> dict[str
     with tempfile.TemporaryDirectory(prefix=".log-", dir=folder) as scratch:
         log = Path(scratch) / "run.darshan"
         try:
-            written = convert(folder, log, dxt=True, missing=missing)
+            written = convert(folder, log, dxt=True, missing=missing, launch=launch_of(folder))
         except NothingRecordedError as error:
-            return _without_calls(str(error), there, command, missing)
-        document = _document(log, statistics, there, list(written.lacks), folder)
-    return document | {name: _of_recordings(document[name]) for name in _DIAGNOSED}
+            return _without_calls(str(error), there, command, missing) | {"ended": ended}
+        document = _document(log, statistics, there, list(written.lacks), (folder, written.start_ns))
+    document |= {name: _of_recordings(document[name]) for name in _DIAGNOSED}
+    known = [text for text in document["unknown"] if "ran out of memory" not in text]  # `lacks` says what lacks
+    return document | {"unknown": known, "ended": ended}
 
 
 def of_log(log: Path) -> dict[str, Any]:
@@ -118,7 +125,7 @@ def _plain(**parts: Any) -> dict[str, Any]:
     empty: dict[str, Any] = {name: [] for name in ("facts", "notices", "lacks", "findings", "conclusions", "unknown",
                                                    "files", "library", "hints", "storage", "charts")}  # fmt: skip
     return {"kind": "mpiio_ext run", "version": 1, "program": "", "sentence": "", "help": None, "files_in_all": 0,
-            "crowded": False, **empty, **parts}  # fmt: skip
+            "crowded": False, "ended": "", **empty, **parts}  # fmt: skip
 
 
 def _not_reached(program: str, processes: int) -> str:
@@ -147,30 +154,46 @@ def _silent(job: Mapping[str, Any], program: str, there: bool, unclosed: Sequenc
             f" program, and whether its statistics are on: `{opening.concrete(DOCTOR, program, processes)}`")
 
 
-def _document(
-    log: Path, statistics: Sequence[Mapping[str, Any]], there: bool | None, lacks: list[str],
-    recordings: Path | None = None,
-) -> dict[str, Any]:
+def _tables(
+    log: Path, statistics: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, pa.Table], Activity | None, list[str]]:
+    """Return the rows of a log, what ranks did when, and the files that others than these have accessed."""
     from mpiio_ext.analytics.diagnosis.activity_read import activity_of
-    from mpiio_ext.analytics.factors.extract import with_jobs
-    from mpiio_ext.analytics.factors.files import Files
-    from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
     from mpiio_ext.analytics.report.logs import by_job
-    from mpiio_ext.analytics.run import files as accessed
+    from mpiio_ext.analytics.run import delegated
     from mpiio_ext.analytics.sources.darshan import convert
-    from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
     converted = convert([log.name], str(log.absolute().parent))
     if converted.outcomes[0].status == "skipped":
         raise AnalyticsError(f"{log}: {converted.outcomes[0].reason}")
     tables = dict(by_job([(log, converted.tables)])[0].tables)
-    tables["darshan_file"] = _of_the_program(tables["darshan_file"])
+    files = _of_the_program(tables["darshan_file"])
+    by_others = delegated.delegated(files, statistics)
+    tables["darshan_file"] = delegated.as_asked_for(files, by_others)
+    activity = activity_of(log, tables)
+    if activity is not None:
+        delegated.without_requests(activity, by_others)
+    names = zip(files["file_id"].to_pylist(), files["file"].to_pylist(), strict=True)
+    return tables, activity, [name or f"file {number}" for number, name in names if number in by_others]
+
+
+def _document(
+    log: Path, statistics: Sequence[Mapping[str, Any]], there: bool | None, lacks: list[str],
+    recordings: tuple[Path, int] | None = None,
+) -> dict[str, Any]:
+    from mpiio_ext.analytics.factors.extract import with_jobs
+    from mpiio_ext.analytics.factors.files import Files
+    from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
+    from mpiio_ext.analytics.run import delegated
+    from mpiio_ext.analytics.run import files as accessed
+    from mpiio_ext.pioneer.darshan.recordings import OTHERS
+
+    tables, activity, by_others = _tables(log, statistics)
     crowded = OTHERS in tables["darshan_file"]["file"].to_pylist()
     if crowded and not any(OTHERS in line for line in lacks):
         lacks = [*lacks, f"counters of some files had no room of their own: they are together in {OTHERS}"]
     job = tables["darshan_job"].to_pylist()[0]
     program, processes, run_s = job["exe"] or job["app"] or "PROGRAM", job["processes"] or 1, job["run_time"] or 0.0
-    activity = activity_of(log, tables)
 
     def concrete(command: str) -> str | None:
         taken = bool(statistics) and command == opening.TAKEN
@@ -179,18 +202,18 @@ def _document(
     told = diagnoses(tables, Known(activity=activity), concrete=concrete)
     documents = [one["document"] for one in told]
     files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
-    io_s, opening_s = accessed.in_io(files, activity, processes, run_s) if len(files) else (0.0, 0.0)
-    mapped = _mapped(files, activity, run_s)
-    rows = accessed.table(files, activity, processes) if len(files) else []
+    rows = accessed.table(files, activity, processes, run_s) if len(files) else []
     seen = _seen(recordings, activity, rows)
-    other_s = 0.0 if seen is None else min(seen.uncounted_s, run_s - io_s)
-    measured = opening.paying(statistics, program, processes)
-    advice = opening.help_of(documents, measured, program, processes)
-    sentence = opening.first_sentence(documents, io_s, run_s, whole=not lacks, mapped=mapped, other_s=other_s)
+    times = _times(files, activity, processes, run_s, seen)
+    mapped, measured = _mapped(files, activity, run_s), opening.paying(statistics, program, processes)
+    spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped)
+    silent = [] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))]
+    beside = [] if recordings is None else _beside(recordings[0])
     return _plain(
-        program=program, sentence=sentence, help=advice,
-        facts=_facts(job, processes, run_s, (io_s, opening_s, other_s), crowded=crowded), lacks=lacks, crowded=crowded,
-        notices=[] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))],
+        program=program, sentence=opening.first_sentence(documents, spent, whole=not lacks),
+        help=opening.help_of(documents, spent, measured, program, processes),
+        facts=_facts(job, files, spent, crowded=crowded), lacks=lacks, crowded=crowded,
+        notices=[*silent, *([delegated.notice(by_others)] if by_others else []), *beside],
         findings=[dataclasses.asdict(one) | {"advice": opening.with_gain(one.advice, measured)}
                   for one in findings(told)],
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
@@ -199,6 +222,33 @@ def _document(
         hints=library.hints(statistics), storage=_storage(rows),
         charts=[dataclasses.asdict(chart) for chart in _charts(log, activity, seen, rows)],
     )  # fmt: skip
+
+
+def _times(
+    files: Files, activity: Activity | None, processes: int, run_s: float, seen: Seen | None
+) -> tuple[float, float, float]:
+    """Return the time of a rank in I/O (s), its part without data calls, and the time in calls that no counter has."""
+    from mpiio_ext.analytics.run import files as accessed
+
+    io_s, opening_s = accessed.in_io(files, activity, processes, run_s) if len(files) else (0.0, 0.0)
+    if seen is None:
+        return io_s, opening_s, 0.0
+    mean_s = float(seen.line.sum()) / processes - seen.uncounted_s  # with the time in which others work for a rank
+    io_s = max(io_s, min(run_s, mean_s))
+    return io_s, min(opening_s, io_s), min(seen.uncounted_s, run_s - io_s)
+
+
+def _beside(folder: Path) -> list[str]:
+    """Return what is to be said of programs without MPI beside one that has it."""
+    from mpiio_ext.pioneer.darshan.recordings import moved_beside
+
+    told = [f"`{command}` ({', '.join(f'{amount_text(each)} {verb}' for verb, each in done if each)})"
+            for command, *done in moved_beside([folder], _NOT_THE_PROGRAMS)]  # fmt: skip
+    if not told:
+        return []
+    more = f" and {count_text(len(told) - _MOST_BESIDE, 'more program')}" if len(told) > _MOST_BESIDE else ""
+    return [f"Programs without MPI ran beside the one with it, and are not in these numbers:"
+            f" {', '.join(told[:_MOST_BESIDE])}{more}. Each has a page of its own where it is run by itself."]
 
 
 def _unclosed(files: Files, activity: Activity | None) -> list[str]:
@@ -234,32 +284,36 @@ def _of_mapped(name: str) -> str:
             " these numbers")  # fmt: skip
 
 
-def _facts(
-    job: Mapping[str, Any], processes: int, run_s: float, times: tuple[float, float, float], *, crowded: bool
-) -> list[list[str]]:
-    io_s, opening_s, other_s = times
-    others = [["other calls on files", f"up to {seconds_text(other_s)}: failed ones, unlink, mkdir, fallocate"]]
+def _facts(job: Mapping[str, Any], files: Files, spent: opening.Spent, *, crowded: bool) -> list[list[str]]:
+    others = [["other calls on files", f"up to {seconds_text(spent.other_s)}: failed ones, unlink, mkdir, fallocate"]]
+    used = np.nansum([files[name] for name in ("opens", "bytes_read", "bytes_written")], axis=0) > 0
+    names = files.table["file"].to_pylist()
+    opened = sum(bool(it) and not (name or "").startswith("<STD") for name, it in zip(names, used, strict=True))
+    moved = (float(np.nansum(files[name])) for name in ("bytes_read", "bytes_written"))
     return [
         ["program", str(job["exe"] or job["app"] or "not known")],
-        ["processes", f"{processes:,}"],
-        ["run time", seconds_text(run_s)],
-        ["time in I/O", f"{seconds_text(io_s)} ({opening.share_text(io_s, run_s)})"],
-        ["of it opening, closing, metadata", seconds_text(opening_s)],
-        *(others if other_s >= opening.TRIVIAL * run_s else []),
-        ["read, written", ", ".join(size_text(job[name] or 0) for name in ("bytes_read", "bytes_written"))],
-        ["files opened", f"{'at least ' if crowded else ''}{job['files'] or 0:,}"],
+        ["processes", f"{job['processes'] or 1:,}"],
+        ["run time", seconds_text(spent.run_s)],
+        ["time in I/O", f"{seconds_text(spent.io_s)} ({opening.share_text(spent.io_s, spent.run_s)})"],
+        ["of it opening, closing, metadata", seconds_text(spent.opening_s)],
+        *(others if spent.other_s >= opening.TRIVIAL * spent.run_s else []),
+        ["read, written", ", ".join(map(amount_text, moved))],
+        ["files accessed", f"{'at least ' if crowded else ''}{opened:,}"],
     ]
 
 
-def _seen(recordings: Path | None, activity: Activity | None, rows: Sequence[Mapping[str, Any]]) -> Seen | None:
+def _seen(
+    recordings: tuple[Path, int] | None, activity: Activity | None, rows: Sequence[Mapping[str, Any]]
+) -> Seen | None:
     """Return what recordings have by time; of the files that took the most time also bytes."""
     from mpiio_ext.pioneer.darshan.steps import in_calls
 
     if recordings is None or activity is None:
         return None
     bands, bins = activity.line.shape[1:]
-    return in_calls(recordings, activity.run_time, bands=bands, bins=bins,
-                    files=[row["file"] for row in rows[:_MOST_CURVES]])  # fmt: skip
+    folder, origin_ns = recordings
+    return in_calls(folder, activity.run_time, bands=bands, bins=bins, origin_ns=origin_ns,
+                    processes=activity.processes, files=[row["file"] for row in rows[:_MOST_CURVES]])  # fmt: skip
 
 
 def _charts(
@@ -270,7 +324,8 @@ def _charts(
 
     if activity is None:
         return []
-    line, others = rank_chart(activity, None if seen is None else seen.line), over_time.charts(log, activity)
+    every = sum(float(row[f"{done}_bytes"] or 0) for row in rows for done in ("read", "written"))
+    line, others = rank_chart(activity, None if seen is None else seen.line), over_time.charts(log, activity, every)
     if line is not None and activity.source != "DXT" and seen is None:
         others = [one for one in others if one.name != "heat"]  # it is the same
     if seen is not None and len(rows) > 1 and (of_files := over_time.of_files(rows, seen.moved, activity.run_time)):

@@ -3,8 +3,9 @@
 Problem. A reader wants to know first whether I/O matters, which I/O it was, and what to change.
 
 Algorithm. The share is the time in which a rank is in I/O calls over the run time. What it was spent on is the first
-finding of the diagnosis, in a phrase of its own for each cause. What would help is the finding's first advice, with the
-program's own command.
+finding of the diagnosis that explains enough of it, in a phrase of its own for each cause; else opening and closing,
+where these took most of it; else the file with most of it, with its bandwidth. What would help is the finding's first
+advice, with the program's own command.
 
 Guarantees. A cause is said without reservation only where its confidence is high. A gain is said only where the library
 has measured what it is computed from; else it is said to be unknown.
@@ -12,12 +13,13 @@ has measured what it is computed from; else it is said to be unknown.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mpiio_ext.common.units import count_text, seconds_text, size_text
+from mpiio_ext.common.units import amount_text, count_text, seconds_text, size_text
 
 #: What the library says of a file for which delegates would pay (csrc/core/stats/mpiox_stats_paying.c).
 _PAYS = re.compile(r"would pay here: about (\S+) to (\S+) times.*try (mpiox_delegates=\d+)", re.DOTALL)
@@ -27,12 +29,35 @@ _MOST_COMMAND = 160
 TRIVIAL = 0.02
 #: Shares of the time in I/O that are called all of it, and nearly all.
 _ALL, _NEARLY = 0.995, 0.95
+#: Share of it that a cause takes at least to be told first, and that a file, or opening and closing, take at least.
+_LEAST, _MOST = 0.2, 0.5
 #: Causes that need at least medium confidence to be told first: caches often make them cost nothing.
 _WEAK = ("unaligned",)
 #: Words in front of a colon that say what an advice is about.
 _MOST_ABOUT = 3
 
 Document = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What a run has spent its time on; times in seconds.
+
+    Attributes
+    ----------
+    io_s, run_s : time of a rank in I/O, and run time.
+    opening_s : the part of `io_s` that is in no reads and writes.
+    other_s : time in calls on files that are not counted, at most.
+    files : rows of the page, those that took the most time first.
+    mapped : files in mapped memory, whose accesses may have taken a part of the time that matters.
+    """
+
+    io_s: float
+    run_s: float
+    opening_s: float = 0.0
+    other_s: float = 0.0
+    files: Sequence[Document] = ()
+    mapped: Sequence[str] = ()
 
 
 #: Advice that a program under the library has taken already.
@@ -131,39 +156,90 @@ def phrase(finding: Document, direction: str) -> str:
         "waiting_calls": f"waiting inside of MPI-IO calls{at}",
         "syncs": f"syncs after {way}s{at}",
         "slowed_down": f"{way}s{at} that took several times longer for a while",
+        "read_amplification": f"{way}s{at} of far more bytes than the program asks for",
+        "shared_pointer": f"{way}s{at} by the shared file pointer, for which ranks wait for one another",
+        "redundant_reads": f"{way}s{at} of the same data by several ranks, or again and again",
+        "contention": f"{way}s{at} by many processes at few storage targets",
+        "few_writers": f"{way}s{at} by few of the processes",
+        "few_readers": f"{way}s{at} by few of the processes",
+        "many_aggregators": f"collective {way}s{at} by more aggregators than the storage targets take",
+        "many_osts": f"{way}s{at} of small files that are striped over many storage targets",
+        "serialised": f"{way}s{at}, one file after the other",
+        "small_files": f"{way}s{at}, each of them small",
+        "late_rank": f"waiting in collective {way}s{at} for a rank that comes late",
+        "exchange": f"collective {way}s{at} in which no rank was in a request: ranks exchanged data, or waited for one"
+                    " that came late",
+        "load_by_others": f"{way}s{at} while others loaded the storage",
+        "storage_fault": f"{way}s{at} while disks of the file system were not as they should be",
+        "dominant_file": f"{way}s{at}, which has far less of the bytes",
     }  # fmt: skip
-    return plain.get(cause) or f"{title[0].lower()}{title[1:].rstrip('.')}"
+    return plain[cause]
 
 
-def leading(told: Sequence[Document]) -> tuple[Document, str] | None:
-    """Return the finding that is told first, and its direction; None where none is worth a sentence."""
+def leading(told: Sequence[Document], spent: Spent) -> tuple[Document, str] | None:
+    """Return the finding that is told first, and its direction; None where none explains enough of the time."""
     for one in told:
         for finding in one["findings"]:
-            if finding["confidence"] != "low" or finding["cause"] not in _WEAK:
+            took_s, weak = finding["time"]["value"], finding["confidence"] == "low" and finding["cause"] in _WEAK
+            if not weak and took_s >= max(_LEAST * spent.io_s, spent.opening_s if _opened(spent) else 0.0):
                 return finding, one["direction"]
     return None
 
 
-def _spent(finding: Document, io_s: float) -> str:
+def _opened(spent: Spent) -> bool:
+    """Return whether opening, closing and the like took most of the time."""
+    return spent.opening_s >= _MOST * spent.io_s
+
+
+def _without_cause(told: Sequence[Document], spent: Spent) -> str:
+    """Return what most of the time was, where no cause is known: the direction with its bandwidth, and the file."""
+    sides = [side for one in told if (side := _bandwidth(one)) is not None]
+    seconds, rate, size, low, way = max(sides, default=(0.0, 0.0, 0.0, True, ""))
+    said = ""
+    if seconds >= _LEAST * spent.io_s:
+        verb = "written" if way == "write" else "read"
+        said = f": {amount_text(size)} were {verb} at {amount_text(rate)}/s{'' if low else ', which is not low'}"
+    first = next(iter(spent.files), None)
+    each = first.get(f"mean_{way}_bytes") if said and low and len(spent.files) == 1 and first is not None else None
+    said += f", in requests of {amount_text(each)}" if each else ""
+    if len(spent.files) > 1 and first is not None and first["time_s"] >= _MOST * spent.io_s:
+        said += f"; most of the time was that of `{first['file'].rsplit('/', 1)[-1]}`"
+    return f"no cause of slow I/O stands out{said}."
+
+
+def _bandwidth(one: Document) -> tuple[float, float, float, bool, str] | None:
+    """Return time (s), bandwidth, bytes, whether that is low, and direction; None where they are not known."""
+    size = next((fact["value"] for fact in one["facts"] if fact["unit"] == "B"), 0.0)
+    rates = [fact["value"] for fact in one["facts"] if fact["unit"] == "B/s"]  # the last one: over the time in I/O
+    if not rates or not rates[-1] > 0:
+        return None
+    return size / rates[-1], rates[-1], size, one["low_bandwidth"], one["direction"]
+
+
+def _part(took_s: float, io_s: float) -> str:
+    """Return how much of the time in I/O something took."""
+    whole = seconds_text(io_s)
+    if took_s >= _NEARLY * io_s:
+        return f"{'nearly ' if took_s < _ALL * io_s else ''}all of these {whole}"
+    return f"{seconds_text(took_s)} of {whole}"
+
+
+def _of_finding(finding: Document, io_s: float) -> str:
     """Return how much of the time in I/O a finding is about."""
-    spent_s, whole = min(finding["time"]["value"], io_s), seconds_text(io_s)
-    if spent_s >= _NEARLY * io_s:
-        return f"{'nearly ' if spent_s < _ALL * io_s else ''}all of these {whole}"
-    return f"{'up to ' if finding['at_most'] else ''}{seconds_text(spent_s)} of {whole}"
+    took_s = min(finding["time"]["value"], io_s)
+    return f"{'up to ' if finding['at_most'] and took_s < _NEARLY * io_s else ''}{_part(took_s, io_s)}"
 
 
-def first_sentence(told: Sequence[Document], io_s: float, run_s: float, *, whole: bool = True,
-                   mapped: Sequence[str] = (), other_s: float = 0.0) -> str:  # fmt: skip
+def first_sentence(told: Sequence[Document], spent: Spent, *, whole: bool = True) -> str:
     """Return the first sentence.
 
     Parameters
     ----------
     told : the diagnoses of both directions, the most important first.
-    io_s, run_s : time in I/O, and run time.
+    spent : what the run has spent its time on.
     whole : nothing lacks in the recordings; otherwise no cause is certain.
-    mapped : files in mapped memory, whose accesses may have taken a part of the time that matters.
-    other_s : time in calls on files that are not counted, at most.
     """
+    io_s, run_s, mapped, other_s = spent.io_s, spent.run_s, spent.mapped, spent.other_s
     who = "Your program" if whole else "As far as was recorded, your program"
     lead = f"{who} spent {share_text(io_s, run_s)} of its time in I/O"
     of = f"{seconds_text(io_s)} of {seconds_text(run_s)}"
@@ -173,15 +249,15 @@ def first_sentence(told: Sequence[Document], io_s: float, run_s: float, *, whole
         return f"{lead} ({of}), and up to {seconds_text(other_s)} in calls that fail, or that change names or sizes."
     if io_s < TRIVIAL * run_s:
         return f"{lead} ({of}): too little to be worth tuning."
-    if (first := leading(told)) is None:
-        rates = [fact["value"] for each in told if not each["low_bandwidth"] for fact in each["facts"]
-                 if fact["unit"] == "B/s"]  # fmt: skip
-        why = f": {size_text(max(rates))}/s is not low" if rates else ""
-        return f"{lead} ({of}); no cause of slow I/O stands out{why}."
-    spent, words = _spent(first[0], io_s), phrase(*first)
+    if (first := leading(told, spent)) is None and _opened(spent):
+        return (f"{lead}; {_part(spent.opening_s, io_s)} were opening and closing files, and other calls that neither"
+                " read nor write.")  # fmt: skip
+    if first is None:
+        return f"{lead} ({of}); {_without_cause(told, spent)}"
+    part, words = _of_finding(first[0], io_s), phrase(*first)
     if first[0]["confidence"] == "high" and whole:
-        return f"{lead}; {spent} were {words}."
-    return f"{lead} ({of}). No cause is certain; possibly {spent.removeprefix('up to ')} were {words}."
+        return f"{lead}; {part} were {words}."
+    return f"{lead} ({of}). No cause is certain; possibly {part.removeprefix('up to ')} were {words}."
 
 
 def paying(statistics: Sequence[Document], program: str, processes: int) -> dict[str, str] | None:
@@ -211,10 +287,10 @@ def with_gain(advice: Sequence[str], measured: Mapping[str, str] | None) -> list
     return found
 
 
-def help_of(told: Sequence[Document], measured: Mapping[str, str] | None, program: str, processes: int
+def help_of(told: Sequence[Document], spent: Spent, measured: Mapping[str, str] | None, program: str, processes: int
             ) -> dict[str, str] | None:
     """Return what would help first: text, command, page, gain; None where nothing was found."""
-    if (first := leading(told)) is None:
+    if (first := leading(told, spent)) is None:
         return None
     finding = first[0]
     if measured is not None and finding["cause"] == "small_requests":

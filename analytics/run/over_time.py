@@ -18,8 +18,9 @@ from mpiio_ext.common.units import seconds_text, size_text
 _LAYERS = ("POSIX", "STDIO")
 #: Numbers of the looks of reads and writes; those of the time line of ranks.
 _LOOKS = (("read", 4), ("written", 1))
-#: Curves in the chart of files, and the share of their bytes from which on it is told that some are not in it.
-_MOST_SERIES, _LOST = 4, 0.02
+#: Curves in the chart of files, and the shares of their bytes that are not in it from which on that is told, and from
+#: which on there is no chart.
+_MOST_SERIES, _LOST, _TOO_MUCH = 4, 0.02, 0.5
 
 
 def _mapped(path: Path, processes: int, run_s: float) -> tuple[Line, float]:
@@ -39,8 +40,11 @@ def _mapped(path: Path, processes: int, run_s: float) -> tuple[Line, float]:
     return moved, width
 
 
-def charts(path: Path, activity: Activity) -> list[Chart]:
-    """Return bandwidth over time by direction, and bytes by rank and time; none where the log does not tell."""
+def charts(path: Path, activity: Activity, every: float) -> list[Chart]:
+    """Return bandwidth over time by direction, and bytes by rank and time; none where the log does not tell.
+
+    `every`: bytes of all files. Where most of these are not seen, others than the ranks move them.
+    """
     moved, width, source = activity.moved, 0.0, "DXT"
     if not moved.any():
         try:
@@ -48,7 +52,7 @@ def charts(path: Path, activity: Activity) -> list[Chart]:
         except DamagedLogError:
             return []
         source = "HEATMAP"
-    if not moved.any():
+    if not moved.any() or moved.sum() < _TOO_MUCH * every:
         return []
     line = np.concatenate([moved, np.zeros((1, *moved.shape[1:]))])
     heat = rank_chart(dataclasses.replace(activity, source="HEATMAP", line=line, bands=line.shape[1]))
@@ -60,7 +64,7 @@ def charts(path: Path, activity: Activity) -> list[Chart]:
 
 
 def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Chart | None:
-    """Return bandwidth over time by file and direction; None where it is not known.
+    """Return bandwidth over time by file and direction; None where of most bytes it is not known.
 
     Parameters
     ----------
@@ -79,6 +83,8 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
     kept = sum(float(moved[place].sum()) for place in {place for place, _ in shown})
     there = sum(rows[place]["read_bytes"] + rows[place]["written_bytes"] for place in {place for place, _ in shown})
     lost = max(0.0, 1 - kept / there) if there else 0.0
+    if lost >= _TOO_MUCH:
+        return None
     told = f"All ranks, in steps of {seconds_text(step)} (recordings)."
     if lost >= _LOST:
         told += f" {100 * lost:.0f} % of their bytes are not shown: of calls on several files in turn."
@@ -96,14 +102,14 @@ def _bandwidth(moved: Line, run_s: float, width: float, source: str) -> Chart:
     series = [{"name": name, "look": look, "y": (moved[way] / step).tolist()}
               for way, (name, look) in enumerate(_LOOKS) if moved[way].any()]  # fmt: skip
     told = f"All ranks, at the file system's interface, in steps of {seconds_text(max(step, width))} ({source})."
-    return Chart(kind="steps", name="bandwidth", title=_peaks(series, starts), data={
+    return Chart(kind="steps", name="bandwidth", title=_peaks(series, starts, max(step, width)), data={
         "x": starts, "step": step, "series": series, "quantity": "rate", "spans": [], "caption": told,
         "x_label": "time since the start of the run [s]", "y_label": "bytes per second",
     })  # fmt: skip
 
 
-def _peaks(series: Sequence[Mapping[str, Any]], starts: Sequence[float]) -> str:
+def _peaks(series: Sequence[Mapping[str, Any]], starts: Sequence[float], step: float) -> str:
     """Return what the bandwidth shows: its peaks."""
     peaks = [(max(one["y"]), starts[int(np.argmax(one["y"]))], one["name"]) for one in series]
     told = ", ".join(f"{size_text(most)}/s {name} at {seconds_text(at)}" for most, at, name in peaks)
-    return f"Bandwidth: at most {told}"
+    return f"Bandwidth: at most {told}, on average over {seconds_text(step)}"

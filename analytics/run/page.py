@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ from mpiio_ext.errors import ArgumentError
 
 MOST_BYTES = 1_000_000
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+
+#: Programs that run another one's text, and how the names of such end.
+_INTERPRETER, _SCRIPTS = re.compile(r"(python|pypy|perl|ruby|julia|Rscript|bash|sh)[0-9.]*"), (
+    ".py", ".pl", ".rb", ".jl", ".R", ".sh")  # fmt: skip
 
 Document = Mapping[str, Any]
 
@@ -119,6 +124,19 @@ def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[
     ]  # fmt: skip
 
 
+def _name(command: str) -> str:
+    """Return what a program is called: of an interpreter, its script."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    if not words:
+        return "a run"
+    script = next((word for word in words[1:] if not word.startswith("-")), "")
+    shown = script if _INTERPRETER.fullmatch(words[0].rsplit("/", 1)[-1]) and script.endswith(_SCRIPTS) else words[0]
+    return shown.rsplit("/", 1)[-1]
+
+
 def _page(
     document: Document, *, interactive: bool = True, maps: bool = True, most: int = 100, data: bool = True
 ) -> str:
@@ -127,12 +145,13 @@ def _page(
     picture = figures[0] if charts and charts[0]["kind"] == "ranks" else None
     none = "No picture: the recordings have no times of accesses."
     notices = [Finding(title=text, weight="warning") for text in document["notices"]]
+    if document.get("ended"):
+        notices.append(Finding(title=f"{document['ended'][:1].upper()}{document['ended'][1:]}.", weight="warning"))
     if document["lacks"]:
         notices.append(Finding(title="The recordings are not whole.", evidence=document["lacks"], weight="warning"))
     lead = [text for text in (document["sentence"], help_sentence(document["help"])) if text]
-    program = document["program"].split(" ")[0].rsplit("/", 1)[-1]
     return page_of(
-        f"I/O of {program}" if program else "I/O of a run",
+        f"I/O of {_name(document['program'])}",
         _sections(document, figures[1:] if picture else figures, most), lead=lead, picture=picture or none,
         notices=notices, interactive=interactive, data=document if data else None,
     )  # fmt: skip

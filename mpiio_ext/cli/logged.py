@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import importlib.util
 import os
@@ -40,7 +41,7 @@ import click
 
 from mpiio_ext.common.extras import MissingExtraError
 from mpiio_ext.common.files import check_target, write_whole
-from mpiio_ext.common.recordings import STATISTICS
+from mpiio_ext.common.recordings import STATISTICS, note_launch
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank, let_rank_0_speak
@@ -55,6 +56,7 @@ _LOOK_S = 0.05
 #: Leftovers of a killed run that are older go; those that are younger may be of another rank of this one.
 _LEFTOVER_S = 60.0
 _FORWARDED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+_BY_LAUNCHER = ", as launchers end all ranks when one has failed"
 #: The terminal sends these to the program as well.
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
@@ -78,8 +80,11 @@ class Result(Protocol):
     needs: ClassVar[tuple[str, tuple[str, ...], str]]
     keeps: ClassVar[bool]
 
-    def make(self, folder: Path, missing: str) -> list[str]:
-        """Make it of a folder of recordings; return lines to say."""
+    def make(self, folder: Path, missing: str, ended: str) -> list[str]:
+        """Make it of a folder of recordings; return lines to say.
+
+        `missing`: what is known to be missing in them; `ended`: how a program has failed; each may be "".
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +98,11 @@ class DarshanLog:
     needs: ClassVar[tuple[str, tuple[str, ...], str]] = ("`run --darshan`", ("darshan", "numpy", "pyarrow"), "pioneer")
     keeps: ClassVar[bool] = False
 
-    def make(self, folder: Path, missing: str) -> list[str]:
+    def make(self, folder: Path, missing: str, ended: str) -> list[str]:
         """Make it."""
         from mpiio_ext.pioneer.darshan.convert import convert
 
-        written = convert(folder, self.target, dxt=self.dxt, missing=missing)
+        written = convert(folder, self.target, dxt=self.dxt, missing=missing or ended)
         count = count_text(written.processes, "process", "processes")
         return [*(f"{self.target}: {line}" for line in written.lacks),
                 f"wrote {self.target}: {count}, {count_text(written.records, 'record')}"]  # fmt: skip
@@ -115,18 +120,19 @@ class RunPage:
         "`run --report`", ("darshan", "jinja2", "matplotlib", "numpy", "pyarrow"), "analytics")  # fmt: skip
     keeps: ClassVar[bool] = True
 
-    def make(self, folder: Path, missing: str) -> list[str]:
+    def make(self, folder: Path, missing: str, ended: str) -> list[str]:
         """Make it."""
         from mpiio_ext.analytics.run.gather import of_folder
 
-        return self.write(of_folder(folder, missing=missing, command=shlex.join(self.command)))
+        return self.write(of_folder(folder, missing=missing, ended=ended, command=shlex.join(self.command)))
 
     def write(self, document: Mapping[str, Any]) -> list[str]:
         """Write the page of a document; return lines to say."""
         from mpiio_ext.analytics.run.page import page
 
         write_whole(self.target, page(document))
-        return [*(f"{self.target}: {line}" for line in (*document["lacks"], *document["notices"])),
+        told = (*filter(None, [document["ended"]]), *document["lacks"], *document["notices"])
+        return [*(f"{self.target}: {line}" for line in told),
                 f"wrote {self.target}: {document['sentence']}"]  # fmt: skip
 
 
@@ -140,7 +146,7 @@ class Timeline:
     needs: ClassVar[tuple[str, tuple[str, ...], str]] = ("`run --timeline`", ("numpy", "pyarrow"), "pioneer")
     keeps: ClassVar[bool] = False
 
-    def make(self, folder: Path, missing: str) -> list[str]:
+    def make(self, folder: Path, missing: str, ended: str) -> list[str]:
         """Make it."""
         from mpiio_ext.pioneer.readers import own
         from mpiio_ext.pioneer.timeline import write_timeline
@@ -148,7 +154,7 @@ class Timeline:
         if not own.recognizes(folder):
             raise MpiioExtError("no call was recorded: the program has done no I/O, or is linked statically")
         written = write_timeline([folder], self.target)
-        lacks = [*([missing] if missing else []), *written.lacks(), *written.notes]
+        lacks = [*filter(None, (missing, ended)), *written.lacks(), *written.notes]
         return [*(f"{self.target}: {line}" for line in lacks), f"wrote {self.target}: {written.text()}"]
 
 
@@ -228,6 +234,12 @@ class Recording:
             return ""
         return f"the recordings stay: mpiio-ext report {shlex.quote(str(self.folder))} -o FILE.html"
 
+    def announce(self) -> None:
+        """Say that the results come later: what the writer says has nowhere to go once a launcher has ended."""
+        coming = " and ".join(str(result.target) for result in self.results)
+        with contextlib.suppress(OSError):
+            os.write(2, f"mpiio-ext: {coming}: made when all ranks have ended, in some seconds\n".encode())
+
     def accompany(self, launch: Launch) -> NoReturn:
         """Start the program and the writer, wait for both, and end as the program has ended."""
         _accompany(launch, self)
@@ -261,8 +273,16 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
         os.waitpid(writer, 0)
         click.echo(f"mpiio-ext: cannot execute {launch.arguments[0]}: {error.strerror}", err=True)
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
+
+    announce = functools.cache(recording.announce)
+
+    def forward(number: int, _frame: object) -> None:
+        if recording.inside and number == signal.SIGTERM:  # by a launcher, which soon kills, and ends
+            announce()
+        program.send_signal(number)
+
     for number in _FORWARDED:
-        signal.signal(number, lambda number, _frame: program.send_signal(number))
+        signal.signal(number, forward)
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(BrokenPipeError):  # the writer may be killed, too
@@ -275,7 +295,9 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
     until = time.monotonic() + (_OTHERS_S if status == 0 else 0.0)
     while (left := os.waitpid(writer, os.WNOHANG if recording.inside else 0))[0] == 0 and time.monotonic() < until:
         time.sleep(_LOOK_S)
-    if left[0] and os.WIFSIGNALED(left[1]) and (stays := recording.stays()):
+    if not left[0]:
+        announce()
+    elif os.WIFSIGNALED(left[1]) and (stays := recording.stays()):
         click.echo(f"mpiio-ext: no page: its writer was killed\nmpiio-ext: {stays}", err=True)
     _leave(status)
 
@@ -304,8 +326,12 @@ def _write(pipe: int, recording: Recording) -> NoReturn:
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)
         os.dup2(nothing, 1)
+        started_ns = time.time_ns()
+        note_launch(recording.folder, started_ns)
         words = b"".join(iter(lambda: os.read(pipe, 256), b"")).split()
         if words[:1] != [b"no"]:
+            if words[-2:-1] == [b"ended"]:
+                note_launch(recording.folder, started_ns, time.time_ns())
             _results(words, recording)
         else:
             shutil.rmtree(recording.folder, ignore_errors=True)
@@ -319,14 +345,15 @@ def _results(words: list[bytes], recording: Recording) -> None:
     if killed and words:
         while _lives(int(words[0])):
             time.sleep(_LOOK_S)
-    missing = "mpiio-ext was killed before the program had ended" if killed else _failed(int(words[-1]), recording)
+    missing = "mpiio-ext was killed before the program had ended" if killed else ""
+    ended = "" if killed else _failed(int(words[-1]), recording)
     settled, kept = False, False
     for result in recording.results:
         try:
             if not settled:
                 _settle(recording.folder, _OTHERS_S if recording.inside or killed else 0.0)
                 settled = True
-            lines = result.make(recording.folder, missing)
+            lines = result.make(recording.folder, missing, ended)
         except BaseException as error:  # nobody else would say so
             kept |= result.keeps
             told = str(error) if isinstance(error, MpiioExtError) else f"{type(error).__name__}: {error}"
@@ -346,9 +373,11 @@ def _failed(status: int, recording: Recording) -> str:
     if status >= 0:
         return f"{who} ended with status {status}" if status else ""
     try:
-        return f"{who} was ended by signal {signal.Signals(-status).name}"
+        name = signal.Signals(-status).name
     except ValueError:  # of real time
-        return f"{who} was ended by signal {-status}"
+        name = f"{-status}"
+    by_launcher = recording.inside and -status == signal.SIGTERM
+    return f"{who} was ended by signal {name}{_BY_LAUNCHER if by_launcher else ''}"
 
 
 def _lives(pid: int) -> bool:

@@ -55,11 +55,13 @@ class Written:
     Attributes
     ----------
     processes : of the job.
+    start_ns : of the job, since 1970.
     records : in the log, of files and modules; without heat maps and DXT.
     lacks : what the log lacks, one line each.
     """
 
     processes: int
+    start_ns: int = field(default=0, compare=False)
     records: int
     lacks: Sequence[str]
 
@@ -86,6 +88,7 @@ class _Run:
     kept: int = 0
     unkept: int = 0
     active: set[Path] = field(default_factory=set)
+    without_mpi: recordings.WithoutMPI = field(default_factory=recordings.WithoutMPI)
 
 
 def _batches(head: own.Head) -> Iterator[tuple[pa.RecordBatch, Loss]]:
@@ -113,8 +116,7 @@ def _start(head: own.Head) -> int:
     return head.started_ns if moment is None else moment
 
 
-def _rank_of(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> _Rank:
-    rank = max(head.rank, 0)
+def _rank_of(head: own.Head, rank: int, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> _Rank:
     one = run.ranks.get(rank)
     if one is None:
         one = run.ranks[rank] = _Rank({each.module: Module(each) for each in layouts},
@@ -125,7 +127,8 @@ def _rank_of(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt: bool)
 
 def _read(head: own.Head, start_ns: int, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> None:
     """Count the calls of one trace file."""
-    rank, one = max(head.rank, 0), _rank_of(head, run, layouts, dxt=dxt)
+    rank = max(head.rank, 0)
+    one = _rank_of(head, rank, run, layouts, dxt=dxt)
     for module in one.modules.values():
         module.begin()
     last_ns, stop_ns, loss = head.started_ns, None, Loss()
@@ -152,7 +155,9 @@ def _read(head: own.Head, start_ns: int, run: _Run, layouts: Sequence[Layout], *
 
 def _read_recording(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> None:
     """Take the counters of one recording."""
-    one, recording = _rank_of(head, run, layouts, dxt=dxt), recordings.read(head.path)
+    recording = recordings.read(head.path)
+    rank = head.rank if head.rank >= 0 else run.without_mpi.number(recording)
+    one = _rank_of(head, rank, run, layouts, dxt=dxt)
     since = recording.since_ns - run.start_ns
     if len(recording.records):
         run.active.add(head.path)
@@ -164,7 +169,6 @@ def _read_recording(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt
     run.end_ns = max(run.end_ns, recording.stopped_ns or recording.last_ns)
     run.kept += len(recording.segments)
     run.unkept += recording.unkept + max(run.kept - _MOST_ACCESSES, 0)
-    rank = max(head.rank, 0)
     if head.running or recording.problem:
         run.lacks.append(f"rank {rank}: {recording.problem or 'its recording has no end: it was killed'}")
     if recording.others:
@@ -240,7 +244,10 @@ def heads_of(folder: Path) -> list[own.Head]:
     return recordings.heads([folder]) or own.heads([folder])
 
 
-def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "") -> Written:
+def convert(
+    traces: Path, target: Path, *, dxt: bool = False, missing: str = "",
+    launch: tuple[int | None, int | None] = (None, None),
+) -> Written:  # fmt: skip
     """Write a trace of ``mpiio-ext trace``, or a recording, as a Darshan log.
 
     Parameters
@@ -249,6 +256,7 @@ def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "")
     target : the log.
     dxt : with every access (modules DXT_POSIX and DXT_MPIIO); of recordings only where all have room for theirs.
     missing : what the caller knows to be missing, one line.
+    launch : when the program was started and had ended (ns since 1970), from when to when the job lasts then.
 
     Raises
     ------
@@ -265,13 +273,15 @@ def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "")
         raise NothingRecordedError("no call was recorded: the program has done no I/O, or is linked statically")
     layouts = [Layout(module) for module in _HEATS]
     starts = [head.started_ns if recorded_heads else _start(head) for head in heads]
-    run = _Run(min(starts), lacks=[missing] if missing else [])
+    began_ns, ended_ns = launch
+    run = _Run(min(starts) if began_ns is None else min(began_ns, *starts), ended_ns or 0)
     for head, start_ns in zip(heads, starts, strict=True):
         if recorded_heads:
             _read_recording(head, run, layouts, dxt=dxt)
         else:
             _read(head, start_ns, run, layouts, dxt=dxt)
-    processes = max(1, *(head.ranks for head in heads))
+    processes = max(1, run.without_mpi.count, *(head.ranks for head in heads))
+    run.lacks += [missing] if missing else []
     if run.crowded:
         run.lacks.append(f"{count_text(sum(run.crowded.values()), 'file')} had no room of their own, in "
                          f"{len(run.crowded):,} of {count_text(processes, 'rank')}: they are together in the records "
@@ -288,4 +298,4 @@ def convert(traces: Path, target: Path, *, dxt: bool = False, missing: str = "")
         metadata={"lib_ver": f"mpiio_ext {version('mpiio_ext')}"},
     )  # fmt: skip
     write(target, job, names, regions, [name for name, data in regions.items() if data] if run.lacks else [])
-    return Written(processes=processes, records=total, lacks=run.lacks)
+    return Written(processes=processes, start_ns=run.start_ns, records=total, lacks=run.lacks)

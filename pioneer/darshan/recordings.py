@@ -11,6 +11,7 @@ what could not be read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from mpiio_ext.pioneer.darshan.names import is_left_out
 from mpiio_ext.pioneer.readers.own import Head
 
 SUFFIX = ".mpioxrec"
@@ -67,6 +69,8 @@ _LENGTHS = {
     _SEGMENTS: 16, _STEPS: 16, _NOTHING: 8,
 }  # fmt: skip
 _FIRST_POWER = 9
+#: Share of the bytes of the program with the most that is hardly anything.
+_HARDLY = 0.01
 
 
 @dataclass(slots=True)
@@ -116,6 +120,31 @@ class Recording:
         if further is not None and count > _FEW:
             some = slice(0, min(count - _FEW, _MORE))
             found |= dict(zip(further["value"][some].tolist(), further["often"][some].tolist(), strict=True))
+        return found
+
+
+class WithoutMPI:
+    """Processes that have no ranks, as if they had: those that follow each other are one, those side by side several.
+
+    The processes of a script do one thing after the other; their times add up to no more than the run's. Those that a
+    launcher has started do the same at the same time. `count`: how many there are.
+    """
+
+    def __init__(self) -> None:
+        self._until: list[int] = []
+
+    @property
+    def count(self) -> int:
+        """Return the number of processes so far."""
+        return len(self._until)
+
+    def number(self, recording: Recording) -> int:
+        """Return the number of the process that a recording is of; the earliest recordings come first."""
+        moments = np.concatenate([recording.records[name].ravel() for name in ("first", "last")])
+        moments = moments[moments > 0] + recording.since_ns
+        first, last = (int(moments.min()), int(moments.max())) if len(moments) else (0, 0)
+        found = next((at for at, until in enumerate(self._until) if not first or until <= first), self.count)
+        self._until[found : found + 1] = [max([last, *self._until[found : found + 1]])]
         return found
 
 
@@ -241,6 +270,32 @@ def refused(folder: Path) -> int:
         with suppress(OSError):
             found += int.from_bytes(path.read_bytes()[8:16], "little")
     return found
+
+
+def moved_beside(paths: Sequence[Path], but: str) -> list[tuple[str, tuple[str, int], tuple[str, int]]]:
+    """Return what programs without MPI have moved beside one that has it, as (command, ("read", B), ("written", B)).
+
+    Those of the same command line are one; those that have moved hardly anything beside the others are left out.
+
+    Parameters
+    ----------
+    paths : files and folders with recordings.
+    but : pattern of names of files that do not count.
+    """
+    every = heads(paths)
+    found: dict[str, list[int]] = {}
+    for head in every if any(head.rank >= 0 for head in every) else ():
+        if head.rank >= 0:
+            continue
+        recording = read(head.path)
+        for row in recording.records[recording.records["module"] != MODULES.index("MPI-IO")]:
+            name = recording.names[int(row["name"])]
+            if name.startswith("/") and not is_left_out(name) and not re.search(but, name):
+                sums = found.setdefault(head.command, [0, 0])
+                sums[:] = [had + int(more) for had, more in zip(sums, row["done"], strict=True)]
+    order = sorted(found.items(), key=lambda item: -sum(item[1]))
+    return [(command, ("read", done[0]), ("written", done[1])) for command, done in order
+            if sum(done) > _HARDLY * sum(order[0][1])]  # fmt: skip
 
 
 def heads(paths: Sequence[Path]) -> list[Head]:

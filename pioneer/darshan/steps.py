@@ -67,7 +67,10 @@ def _uncounted(recording: recordings.Recording) -> float:
     return max(every - int(of_files["busy"].sum()), 0) / 1e9
 
 
-def in_calls(folder: Path, run_s: float, *, bands: int, bins: int, files: Sequence[str] = ()) -> Seen | None:
+def in_calls(
+    folder: Path, run_s: float, *, bands: int, bins: int, files: Sequence[str] = (), origin_ns: int | None = None,
+    processes: int = 0,
+) -> Seen | None:  # fmt: skip
     """Return what ranks do by band of ranks and bin of the run; None: no recordings.
 
     Parameters
@@ -76,20 +79,25 @@ def in_calls(folder: Path, run_s: float, *, bands: int, bins: int, files: Sequen
     run_s : seconds from the first rank's start.
     bands, bins : how many.
     files : names of those whose bytes are asked for.
+    origin_ns : when the run began, since 1970; None: with the first rank.
+    processes : how many there are; 0: the ranks.
     """
     heads = recordings.heads([folder])
     heads = [head for head in heads if head.rank >= 0] or heads
     if not heads:
         return None
     line, moved, uncounted = np.zeros((4, bands, bins)), np.zeros((len(files), 2, bins)), 0.0
-    origin, processes = min(head.started_ns for head in heads), max(1, *(head.ranks for head in heads))
+    origin = min(head.started_ns for head in heads) if origin_ns is None else origin_ns
+    processes = processes or max(1, *(head.ranks for head in heads))
+    without_mpi = recordings.WithoutMPI()
     edges, wanted = np.linspace(0, run_s, bins + 1), {name: place for place, name in enumerate(files)}
     for head in heads:
         recording = recordings.read(head.path)
         since, steps = recording.since_ns - origin, recording.steps
         mine = np.stack([_binned(steps[steps["class"] == kind], "busy", edges, since) / 1e9 for kind in range(4)])
         mine[_MPIIO] = np.maximum(mine[_MPIIO] - mine[:_MPIIO].sum(axis=0), 0.0)
-        line[:, min(max(head.rank, 0) * bands // processes, bands - 1)] += mine
+        rank = head.rank if head.rank >= 0 else without_mpi.number(recording)
+        line[:, min(rank * bands // processes, bands - 1)] += mine
         uncounted += _uncounted(recording)
         for number, name in recording.names.items() if files else ():
             if (place := wanted.get(clean(name))) is not None:

@@ -57,6 +57,34 @@ def test_example_logs(name: str, cause: str | None) -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+@pytest.mark.parametrize("count", [2, 4, 20])
+def test_files_in_turn_share_the_time(count: int) -> None:
+    """A rank's calls go to one file after the other: each is open all the time, and none is in calls for all of it."""
+    files = [file(0.001 * at, 10, write_time=10 / count, **small()) for at in range(count)]
+    (found,) = diagnose(JOB, files).findings
+    assert (found.cause, found.confidence) == ("small_requests", "high")
+    assert found.time == pytest.approx(10, rel=0.01) and found.share == pytest.approx(1, rel=0.01)
+    named = [name for name in found.files if not name.startswith("and ")]
+    assert len(named) == min(count, 5) and (count <= 5 or found.files[-1] == f"and {count - 5} more")
+
+
+def test_a_file_of_each_rank_is_named() -> None:
+    """Ranks write at the same time: all of their files are, the slowest first, with all of their requests."""
+    own = {"mpiio_coll_writes": 0, "mpiio_indep_writes": 100}
+    files = [file(0.001 * at, 9 + 0.1 * at, **small(**own)) for at in (3, 0, 1, 2)]
+    (found,) = diagnose(JOB, files).findings
+    assert found.files[0] == "/scratch/alice/out.0.003" and len(found.files) == 4
+    assert found.time == pytest.approx(9.3, rel=0.01)
+    assert [one.value for one in found.evidence if one.meaning == "requests"] == [400]
+    assert not any(word in each.text + each.command for each in found.advice for word in ("_all", "delegates"))
+
+
+def test_a_file_that_is_hardly_accessed_takes_no_time_from_others() -> None:
+    rare = file(0, 10, write_time=0.2, bytes_written=50 << 20)
+    (first, time), *_ = diagnose(JOB, [rare, file(0.5, 9.5, **small())]).critical_files
+    assert first == "/scratch/alice/out.0.5" and time.value == pytest.approx(9, rel=0.03)
+
+
 def test_a_quiet_job_has_no_cause() -> None:
     found = diagnose(JOB, [file(0, 10), file(1, 9)])
     assert list(found.findings) == []
@@ -67,12 +95,12 @@ def test_a_quiet_job_has_no_cause() -> None:
 
 
 def test_order_is_by_confidence_then_share() -> None:
-    """The file with contention has 2 s of the critical time, the one with small requests 10 s."""
+    """The file with contention has 2 s for itself, and 1/65 of 3 s: a rank of it is in calls for 1/64 of its time."""
     files = [file(0, 10, **small()), file(7, 12, ranks=64, stripe_count=1, mpiio_coll_writes=0, mpiio_indep_writes=9)]
-    found = diagnose(JOB, files)
+    found, second = diagnose(JOB, files), 2 + 3 / 65
     assert [finding.cause for finding in found.findings] == ["small_requests", "contention"]
-    assert [finding.share for finding in found.findings] == pytest.approx([10 / 12, 2 / 12])
-    assert [finding.time for finding in found.findings] == pytest.approx([10, 2])
+    assert [finding.share for finding in found.findings] == pytest.approx([(12 - second) / 12, second / 12])
+    assert [finding.time for finding in found.findings] == pytest.approx([12 - second, second])
     assert list(found.findings[1].files) == ["/scratch/alice/out.7"]
     surer = [file(0, 10, ranks=9, unaligned=100), file(7, 12, **small())]
     assert [finding.confidence for finding in diagnose(JOB, surer).findings] == ["high", "low"]
@@ -80,7 +108,7 @@ def test_order_is_by_confidence_then_share() -> None:
 
 @pytest.mark.parametrize("way", ["read", "write"])
 def test_small_requests_and_their_advice(way: str) -> None:
-    independent = {f"mpiio_coll_{way}s": 0, f"mpiio_indep_{way}s": 100}
+    independent = {"ranks": 2, f"mpiio_coll_{way}s": 0, f"mpiio_indep_{way}s": 100}
     none = {f"mpiio_{kind}_{way}s": None for kind in ("coll", "indep", "nb")}
     for extra, word in ((independent, "mpiox_delegates="), (none, "1 MB"), ({}, f"romio_cb_{way}=enable")):
         found = causes(file(0, 10, way, **small(way, **extra)))["small_requests"]
@@ -372,7 +400,7 @@ def test_every_hint_in_advice_exists() -> None:
     pieces = [
         advice.measure(),
         advice.delegates(),
-        advice.align(),
+        advice.align(collective=True), advice.align(collective=False),
         advice.bundle(),
         advice.metadata(),
         advice.overlap(),

@@ -13,6 +13,7 @@ import mpiio_ext
 from mpiio_ext.analytics.run.shown import RunReport
 from support import cbuild
 from support.launch import Launch, base_environment, launcher, run_bounded
+from support.tiers import slow
 
 sys.path.insert(0, str(cbuild.ROOT / "benchmarks"))
 import diagnosis_corpus
@@ -185,14 +186,31 @@ def test_a_rank_that_waits(extension: str, tools: dict[str, str], tmp_path: path
 
 
 def test_several_launches_in_one_run(extension: str, tools: dict[str, str], tmp_path: pathlib.Path) -> None:
-    """The page names each program that has accessed files."""
+    """The page names each program with MPI that has accessed files, those beside them, and lasts as long as all."""
     data = prepared(tmp_path)
     start = f"{launcher()} -n 2 {tools['program']}"
-    script = f"{start} well_behaved {data} 1 && {start} small_independent {data} 1"
+    beside = f"dd if=/dev/zero of={data}/beside bs=1000 count=3000"
+    script = f"{start} well_behaved {data} 1 && sleep 2 && {beside} && {start} small_independent {data} 1"
     command = [*RUN, "--report", str(tmp_path / "io.html"), "--", "sh", "-c", script]
     done = run_bounded(command, env=base_environment(), timeout_s=120)
     program = f"{tools['program']} well_behaved {data} 1; {tools['program']} small_independent {data} 1"
-    assert page(tmp_path, done).document["program"] == program
+    document = page(tmp_path, done).document
+    assert document["program"] == program
+    assert any(f"`{beside}` (3 MB written)" in text for text in document["notices"])
+    assert document["charts"][0]["data"]["run_time"] > 2
+
+
+@pytest.mark.parametrize("mode", ["thread", *slow("spawn")])
+def test_delegates_carry_requests_out(mode: str, extension: str, tools: dict[str, str], tmp_path: pathlib.Path) -> None:
+    """Bytes and ranks are those of the program's calls, whoever writes."""
+    data = prepared(tmp_path)
+    hints = ("-H", "mpiox_delegates=per_node=1", "-H", f"mpiox_delegate_mode={mode}")
+    done = run(tmp_path, [tools["program"], "small_independent", data, "1"], more=hints)
+    found = page(tmp_path, done)
+    (row,) = (each for each in found.rows() if each["file"] == f"{data}/data")
+    assert row["written_bytes"] == pathlib.Path(row["file"]).stat().st_size and row["who"] == "all 3 ranks"
+    assert any("carried out the accesses" in text for text in found.document["notices"])
+    assert "rank 0" not in found.sentence and found.findings.rows() == []
 
 
 def test_a_mistyped_program_leaves_nothing(extension: str, tmp_path: pathlib.Path) -> None:
@@ -212,6 +230,17 @@ def test_a_rank_that_is_killed(outside: bool, extension: str, tmp_path: pathlib.
     found = page(tmp_path, done).document
     assert any("rank" in line for line in found["lacks"]) and found["sentence"].startswith("As far as was recorded, ")
     assert not any("No call reached" in line for line in found["notices"])
+
+
+def test_a_launcher_that_ends_a_rank(extension: str, tmp_path: pathlib.Path) -> None:
+    """Before the launcher is gone, and with it the terminal, the page is announced, once."""
+    target = tmp_path / "io.html"
+    start = ["sh", "-c", 'n=0; "$@"; until [ -e "$0" ] || [ $n -gt 600 ]; do sleep .1; n=$((n+1)); done', str(target)]
+    command = [*RUN, "--report", str(target), "--", "sh", "-c", "sleep 2; kill -TERM $PPID; exec sleep 60"]
+    done = run_bounded([*start, *command], env=base_environment() | {"PMI_RANK": "0", "PMI_SIZE": "1"}, timeout_s=90,
+                       cwd=tmp_path, check=False)  # fmt: skip
+    line = f"mpiio-ext: {target}: made when all ranks have ended, in some seconds\n"
+    assert done.stderr.count(line) == 1 and target.exists(), done.describe()
 
 
 def test_a_run_that_has_left_its_recordings(extension: str, tmp_path: pathlib.Path) -> None:

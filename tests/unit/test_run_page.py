@@ -117,6 +117,7 @@ def test_without_every_access_the_picture_is_of_bytes(tmp_path: pathlib.Path) ->
     found = mpiio_ext.run_report(tmp_path / "run.darshan")
     assert list(found.figures) == ["time-line-ranks", "bandwidth"]
     assert "(HEATMAP)" in found.figures["time-line-ranks"].lines()[1]
+    assert "in quarters of the most that any of them moves, " in found.figures["time-line-ranks"].lines()[1]
     assert found.sentence.startswith("Your program spent 9") and "512 B writes to `out.h5`" in found.sentence
     assert found.files.rows()[0]["write_pattern"] == "forward, with gaps"
     moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
@@ -161,7 +162,7 @@ def test_why_the_library_has_reported_on_no_file(
 def test_files_without_room_make_a_number_the_least(tmp_path: pathlib.Path) -> None:
     log_of(tmp_path / "run.darshan", 1, name=recordings.OTHERS)
     document = mpiio_ext.run_report(tmp_path / "run.darshan").document
-    assert ["files opened", "at least 1"] in document["facts"] and document["files"][0]["who"] == "the program"
+    assert ["files accessed", "at least 1"] in document["facts"] and document["files"][0]["who"] == "the program"
     assert "At least 6 more files, with less time" in page(document | {"files_in_all": 7})
 
 
@@ -175,7 +176,7 @@ def test_the_time_of_opening_is_shown(tmp_path: pathlib.Path) -> None:
 
 def test_mapped_memory_withholds_the_sentence(tmp_path: pathlib.Path) -> None:
     """Where the file may have taken a part of the time: a small one cannot."""
-    few = opening.first_sentence([], 0.01, 10.0, mapped=["/a/x.npy", "/a/y"])
+    few = said([], 0.01, 10.0, mapped=["/a/x.npy", "/a/y"])
     assert few.endswith("; how long it was in mapped memory of `x.npy` and 1 more file is not known."), few
     for size, words in ((1000, "too little to be worth tuning"), (30_000_000, "is not known")):
         (tmp_path / "mapped").write_bytes(bytes(size))
@@ -186,17 +187,18 @@ def test_mapped_memory_withholds_the_sentence(tmp_path: pathlib.Path) -> None:
 
 
 def test_calls_that_no_counter_has_withhold_the_sentence() -> None:
-    said = opening.first_sentence([], 0.01, 10.0, other_s=5.0)
-    assert said.endswith("(10 ms of 10 s), and up to 5 s in calls that fail, or that change names or sizes."), said
-    assert "too little" in opening.first_sentence([], 0.01, 10.0, other_s=0.1)
+    told = said([], 0.01, 10.0, other_s=5.0)
+    assert told.endswith("(10 ms of 10 s), and up to 5 s in calls that fail, or that change names or sizes."), told
+    assert "too little" in said([], 0.01, 10.0, other_s=0.1)
 
 
 def test_waiting_has_a_place_in_the_time_line() -> None:
     line = np.zeros((4, 2, 120))
-    line[3, 1], line[1, 0] = 8.0 / 120, 8.0 / 120
+    line[3, 1], line[1, 0] = 8.0 / 120, 4.0 / 120
     chart = rank_chart(Activity("HEATMAP", 2, 8.0), line)
     assert chart is not None and chart.data["levels"]["waiting"] == [[0] * 120, [4] * 120]
     assert "Waiting: in an MPI-IO call, and in no request of its own" in chart.data["caption"]
+    assert chart.title == "Ranks over time: waiting 50 %, writes 25 % of their time"
     assert draw(chart).count("waiting") >= 1
 
 
@@ -208,6 +210,8 @@ def test_bandwidth_of_files() -> None:
     assert chart is not None and [one["name"] for one in chart.data["series"]] == ["a written", "b written"]
     assert max(chart.data["series"][1]["y"]) == pytest.approx(5000)  # 500 B in 0.1 s
     assert "25 % of their bytes are not shown" in chart.data["caption"] and chart.title.endswith("most time: a, b")
+    moved[0, 1, 10] = 400
+    assert over_time.of_files(rows, moved, 12.0) is None  # most of it is missing
     assert over_time.of_files(rows, np.zeros((2, 2, 120)), 12.0) is None
 
 
@@ -235,7 +239,20 @@ def told(cause: str, title: str, *, confidence: str = "high", at_most: bool = Fa
     finding = {"cause": cause, "title": title, "time": {"value": time}, "confidence": confidence, "at_most": at_most,
                "files": ["/a/out.h5", "/a/b", "and 3 more"], "advice": [],
                "evidence": [{"meaning": name.replace("_", " "), "value": value} for name, value in evidence.items()]}
-    return [{"findings": [finding], "direction": "write", "low_bandwidth": True, "conclusion": ""}]
+    return [{"findings": [finding], "direction": "write", "low_bandwidth": True, "conclusion": "", "facts": []}]
+
+
+def side(direction: str, moved: float, rate: float, *, low: bool) -> dict[str, Any]:
+    """Return a diagnosis without a cause: bytes, and bandwidth from the first to the last access and in calls."""
+    return {"findings": [], "direction": direction, "low_bandwidth": low, "facts": [
+        {"unit": "B", "value": moved}, {"unit": "B/s", "value": 1.0}, {"unit": "B/s", "value": rate}]}  # fmt: skip
+
+
+SPENT = opening.Spent(io_s=10.0, run_s=26.3)
+
+
+def said(one: list[dict[str, Any]], io_s: float = 10.0, run_s: float = 26.3, *, whole: bool = True, **more: Any) -> str:
+    return opening.first_sentence(one, opening.Spent(io_s=io_s, run_s=run_s, **more), whole=whole)
 
 
 @pytest.mark.parametrize(
@@ -249,54 +266,88 @@ def told(cause: str, title: str, *, confidence: str = "high", at_most: bool = Fa
          "files that too few aggregators carry out."),
         (told("serialised", "Files are written one after the other.", confidence="medium"),
          "Your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; possibly 9 s of 10 s were "
-         "files are written one after the other."),
+         "writes to `out.h5` and 4 more files, one file after the other."),
+        (told("exchange", "Collective calls are not in requests for most of their time.", confidence="medium"),
+         "Your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; possibly 9 s of 10 s were "
+         "collective writes to `out.h5` and 4 more files in which no rank was in a request: ranks exchanged data, or "
+         "waited for one that came late."),
         ([], "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out."),
-        ([{"findings": [], "low_bandwidth": False,
-           "facts": [{"unit": "B/s", "value": 2e9}, {"unit": "s", "value": 3.0}]}],
-         "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 2 GB/s is not "
-         "low."),
+        ([side("write", 18e9, 2e9, low=False)],
+         "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 18 GB were "
+         "written at 2 GB/s, which is not low."),
+        ([side("read", 1.6e9, 1.6e10, low=False), side("write", 1.6e9, 2e8, low=True)],  # the reads took no time
+         "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 1.6 GB were "
+         "written at 200 MB/s."),
+        (told("small_requests", "Small.", mean_request=512.0, time=1.0),  # a tenth of the time is not worth a sentence
+         "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out."),
     ],
 )  # fmt: skip
 def test_the_first_sentence(one: list[dict[str, Any]], words: str) -> None:
-    assert opening.first_sentence(one, 10.0, 26.3) == words
+    assert said(one) == words
+
+
+def test_opening_is_told_where_it_took_most_of_the_time() -> None:
+    small = told("small_requests", "Small.", mean_request=512.0, time=3.0)
+    words = "; 6 s of 10 s were opening and closing files, and other calls that neither read nor write."
+    assert said(small, opening_s=6.0) == f"Your program spent 38 % of its time in I/O{words}"
+    assert opening.help_of(small, opening.Spent(io_s=10.0, run_s=26.3, opening_s=6.0), None, "./app", 4) is None
+    storm = told("metadata", "Metadata storm.", opens_of_a_process=3000.0, time=6.0)
+    assert "3,000 opens by each rank" in said(storm, opening_s=6.0)
+
+
+def test_the_file_that_took_most_of_the_time_is_named() -> None:
+    files = [{"file": "/a/hello.dat", "time_s": 6.0}, {"file": "/a/small.dat", "time_s": 1.0}]
+    assert said([], files=files).endswith("no cause of slow I/O stands out; most of the time was that of `hello.dat`.")
+    assert "hello" not in said([], files=files[:1]) and "hello" not in said([], files=[files[0] | {"time_s": 4.0}] * 2)
+
+
+def test_every_cause_has_words() -> None:
+    text = "".join(path.read_text("utf-8") for path in sorted((ROOT / "analytics/diagnosis").glob("causes*.py")))
+    causes = set(re.findall(r"""\.finding\(\s*((?:"\w+"|[^,\n])+),""", text))
+    names = {name for each in causes for name in re.findall(r'"(\w+)"', each)} - {"write", "read"}
+    assert len(names) > 20
+    for name in names:
+        one = told(name, "Title.")[0]["findings"][0]
+        words = opening.phrase(one, "write")
+        assert words and "Title" not in words and "title" not in words, name
 
 
 def test_of_recordings_that_lack_something_no_cause_is_certain() -> None:
     one = told("metadata", "Metadata storm.", opens_of_a_process=3.0)
-    assert opening.first_sentence(one, 10.0, 26.3, whole=False) == (
+    assert said(one, whole=False) == (
         "As far as was recorded, your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; "
         "possibly 9 s of 10 s were metadata calls (open, stat, seek, sync), with 3 opens by each rank.")  # fmt: skip
 
 
 def test_little_io_is_said_to_be_little() -> None:
     one = told("metadata", "Metadata storm.", opens_of_a_process=3.0)
-    assert opening.first_sentence(one, 0.1, 26.0).endswith("(100 ms of 26 s): too little to be worth tuning.")
+    assert said(one, 0.1, 26.0).endswith("(100 ms of 26 s): too little to be worth tuning.")
 
 
 def test_what_is_hardly_likely_is_not_told_first() -> None:
     weak, seen = told("unaligned", "Requests.", confidence="low"), told("slow_file", "Files.", confidence="low")
-    assert opening.first_sentence(weak, 10.0, 26.3).endswith("no cause of slow I/O stands out.")
-    assert opening.help_of(weak, None, "./app", 4) is None
+    assert said(weak).endswith("no cause of slow I/O stands out.")
+    assert opening.help_of(weak, SPENT, None, "./app", 4) is None
     weak[0]["findings"] += seen[0]["findings"]
-    assert "a slow server" in opening.first_sentence(weak, 10.0, 26.3)
+    assert "a slow server" in said(weak)
 
 
 def test_how_much_of_the_time_it_was() -> None:
     for time, words in ((9.99, "; all of these 10 s"), (9.6, "; nearly all of these 10 s"), (9.0, "; 9 s of 10 s")):
-        assert words in opening.first_sentence(told("turns", "Ranks take turns.", time=time), 10.0, 26.3)
+        assert words in said(told("turns", "Ranks take turns.", time=time))
     shared = told("shared_opens", "Again.", opens_of_a_process=67.0, files=200.0)
-    assert "of the same 200 files by all ranks." in opening.first_sentence(shared, 10.0, 26.3)
+    assert "of the same 200 files by all ranks." in said(shared)
 
 
 def test_a_gain_is_named_only_where_it_was_measured() -> None:
     small = told("small_requests", "Small (independent calls).", mean_request=64.0)
     small[0]["findings"][0]["advice"] = [{"text": "Many files: Do.", "command": "", "see": ""},
                                          {"text": "Sort: Use it.", "command": "mpiio-ext run -H a=1 -- app", "see": ""}]
-    plain = opening.help_of(small, None, "./app", 4)
+    plain = opening.help_of(small, SPENT, None, "./app", 4)
     assert opening.help_sentence(plain) == ("What would help: use it: `mpiio-ext run -H a=1 -- app`. Gain: not known; "
                                             "`mpiio-ext tune -- mpirun -n 4 ./app` measures it.")  # fmt: skip
     says = "would pay here: about 2.8 to 11 times for these accesses, if …; try mpiox_delegates=2"
-    measured = opening.help_of(small, opening.paying([{"delegation": says}], "./app", 4), "./app", 4)
+    measured = opening.help_of(small, SPENT, opening.paying([{"delegation": says}], "./app", 4), "./app", 4)
     assert measured is not None and measured["gain"].startswith("2.8 to 11 times")
     assert opening.help_sentence(measured).startswith("What would help: delegates that collect these accesses: `")
     assert measured["command"] == "mpirun -n 4 mpiio-ext run -H mpiox_delegates=2 -- ./app"
@@ -374,7 +425,9 @@ def test_how_the_program_ended_is_told(
     recording.prepare()
     logged._results([b"1", b"ended", status], recording)
     document = document_of(tmp_path / "io.html")
-    assert document["lacks"] == ([words] if words else [])
+    assert document["ended"] == words and document["lacks"] == []
+    assert (words in (" ".join(mpiio_ext.run_report(tmp_path / "io.html").lines()))) and (
+        f"{words[:1].upper()}{words[1:]}." in (tmp_path / "io.html").read_text("utf-8"))  # fmt: skip
     assert "`mpiio-ext doctor -- './a b' x`" in document["notices"][0]  # of what was run, though nothing was recorded
 
 

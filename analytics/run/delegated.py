@@ -1,0 +1,80 @@
+"""Files that others than the ranks access: what the program asked for stands in place of what is seen of requests.
+
+Problem. Delegates carry requests out, in processes of their own, which nothing records, or in a thread of some ranks,
+which would seem to move the bytes of all ranks by themselves.
+
+Algorithm. The library's statistics name the files; where a run has none, they are those that ranks have moved bytes of
+by MPI-IO, and none by POSIX, in the one direction or the other. Their bytes become those of the MPI-IO calls, and what
+requests of POSIX say of ranks, places and times is taken out of their rows.
+
+Guarantees. Other files are left as they are. Without numbers of requests no rule of the diagnosis looks at a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.common.units import count_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DELEGATED = ("delegated_calls", "delegated_writes", "delegated_reads")
+_WAYS = (("bytes_read", "mpiio_bytes_read"), ("bytes_written", "mpiio_bytes_written"))
+#: Columns that requests of POSIX have made, but those of metadata calls.
+_OF_REQUESTS = ("reads", "writes", "consec_", "seq_", "read_", "write_", "max_offset_", "unaligned", "fastest_",
+                "slowest_", "root_bytes_")  # fmt: skip
+
+
+def delegated(files: pa.Table, statistics: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the numbers of the files that others than the ranks have accessed.
+
+    Parameters
+    ----------
+    files : rows of ``darshan_file``.
+    statistics : files as the library has reported them, by the names that the program calls them.
+    """
+    named = [str(row["path"]).rpartition(":")[2].removeprefix("./") for row in statistics
+             if any(row[name] for name in _DELEGATED)]  # fmt: skip
+    found = []
+    for row in files.to_pylist():
+        name = row["file"] or ""
+        told = any(name == one or (not one.startswith("/") and name.endswith(f"/{one}")) for one in named)
+        unseen = not statistics and any((row[asked] or 0) > 0 == (row[moved] or 0) for moved, asked in _WAYS)
+        if told or unseen:
+            found.append(row["file_id"])
+    return found
+
+
+def as_asked_for(files: pa.Table, chosen: Collection[int]) -> pa.Table:
+    """Return rows of ``darshan_file`` in which the chosen have what the program asked for."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not chosen:
+        return files
+    these = pc.is_in(files["file_id"], pa.array(list(chosen), files["file_id"].type))
+    for place, name in enumerate(files.schema.names):
+        asked = dict(_WAYS).get(name)
+        if asked is not None:
+            moved = pc.coalesce(files[asked], files[name])
+            files = files.set_column(place, name, pc.if_else(these, moved, files[name]))
+        elif name.startswith(_OF_REQUESTS):
+            nothing = pa.nulls(len(files), files[name].type)
+            files = files.set_column(place, name, pc.if_else(these, nothing, files[name]))
+    return files
+
+
+def without_requests(activity: Activity, chosen: Collection[int]) -> None:
+    """Take out what requests of the chosen files tell."""
+    for key in [key for key in activity.rows if key[0] in chosen]:
+        del activity.rows[key]
+
+
+def notice(names: Sequence[str]) -> str:
+    """Return what a reader has to know of such files."""
+    more = f" and {count_text(len(names) - 1, 'more file')}" if len(names) > 1 else ""
+    return (f"Others than the ranks (delegates) carried out the accesses to `{names[0]}`{more}: bytes and times are"
+            " those of the program's own calls, and no cause is looked for in requests.")  # fmt: skip

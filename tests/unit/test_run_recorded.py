@@ -1,0 +1,125 @@
+"""The page of recordings whose truth is known: who ran, how long, who moved the bytes, and who did beside."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+import mpiio_ext
+from mpiio_ext.analytics.run.gather import of_folder
+from mpiio_ext.analytics.run.page import page
+from mpiio_ext.common.recordings import STATISTICS, launch_of, note_launch
+from mpiio_ext.pioneer.darshan import recordings
+from support.recorded_calls import Call, record
+
+SECOND = 10**9
+SIZE = 1 << 20
+
+
+def writes(names: list[int], start_s: float, seconds: float, *, count: int = 20, within: str = "") -> list[Call]:
+    """Return writes that go to files in turn, one behind the other; `within`: each in such a call of MPI-IO."""
+    each = int(seconds * SECOND / count)
+    found = [Call(operation="open", start=int(start_s * SECOND) - 2000, file=name, result=3) for name in set(names)]
+    for number in range(count):
+        file, at = names[number % len(names)], int(start_s * SECOND) + number * each
+        place = {"file": file, "offset": number // len(names) * 2 * SIZE, "size": SIZE}
+        found.append(Call(operation="pwrite", start=at, duration=each - 10, result=SIZE, **place))
+        if within:
+            found.append(Call(operation=within, start=at, duration=each - 5, **place))
+    return found
+
+
+def facts(document: dict[str, Any]) -> dict[str, str]:
+    return dict(document["facts"])
+
+
+def test_a_run_lasts_as_long_as_its_program(tmp_path: pathlib.Path) -> None:
+    """Two seconds of I/O after five of work, and thirteen more afterwards: 10 %, not all of it."""
+    record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 0 1")
+    assert facts(of_folder(tmp_path))["run time"] == "2 s"
+    (head,) = recordings.heads([tmp_path])
+    began_ns = head.started_ns - 5 * SECOND
+    note_launch(tmp_path, began_ns)
+    assert launch_of(tmp_path) == (began_ns, None)  # killed: its end is that of the last call
+    assert facts(of_folder(tmp_path))["run time"] == "7 s"
+    note_launch(tmp_path, began_ns, began_ns + 20 * SECOND)
+    document = of_folder(tmp_path)
+    assert (facts(document)["run time"], facts(document)["time in I/O"]) == ("20 s", "2 s (10 %)")
+    chart = next(one for one in document["charts"] if one["name"] == "bandwidth")
+    moved = [at for at, rate in zip(chart["data"]["x"], chart["data"]["series"][0]["y"], strict=True) if rate > 0]
+    assert 4.8 < moved[0] < 5.2 and 6.7 < moved[-1] < 7.1
+    (tmp_path / "launch.json").write_text("[1")
+    assert launch_of(tmp_path) == (None, None)
+
+
+def test_processes_without_mpi_side_by_side(tmp_path: pathlib.Path) -> None:
+    """What runs at the same time are several, what follows each other is one: no rank has more time than the run."""
+    for start_s, seconds in ((0.0, 2.0), (1.0, 2.0), (5.0, 1.0)):
+        record(tmp_path, ["/d/a"], writes([1], start_s, seconds))
+    document = of_folder(tmp_path)
+    assert facts(document)["processes"] == "2" and facts(document)["read, written"] == "0 B, 62.9 MB"
+    assert document["files"][0]["time_s"] <= 6.001
+    levels = next(one for one in document["charts"] if one["kind"] == "ranks")["data"]["levels"]["writes"]
+    assert [any(row) for row in levels] == [True, True]
+
+
+def test_programs_beside_the_one_with_mpi_are_named(tmp_path: pathlib.Path) -> None:
+    record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 0 1")
+    assert not any("ran beside" in text for text in of_folder(tmp_path)["notices"])
+    record(tmp_path, ["/d/b", "/d/ompi.node/x", "/proc/self/maps"], writes([1, 2, 3], 0.0, 2.0, count=9))
+    document = of_folder(tmp_path)
+    (notice,) = (text for text in document["notices"] if "ran beside" in text)
+    assert "(3.15 MB written)" in notice and "are not in these numbers" in notice
+    assert facts(document)["read, written"] == "0 B, 21 MB" and "beside the one with it" in page(document)
+
+
+@pytest.mark.parametrize("thread", [False, True], ids=["process", "thread"])
+def test_what_delegates_write_is_the_programs(thread: bool, tmp_path: pathlib.Path) -> None:
+    """Two ranks write as much each; a process that nobody records does it for them, or a thread of rank 0."""
+    name = "/d/run/small.dat"
+    for rank in range(2):
+        calls = [one for one in writes([1], 0.1, 2.0, within="MPI_File_write_at") if one.operation != "pwrite"]
+        calls += [one for one in writes([1], 0.1, 2.0, count=4) if thread and rank == 0]
+        calls.insert(0, Call(operation="MPI_File_open", start=1000, comm_size=2))
+        record(tmp_path, [name], calls, begin=f"RANK {rank} 2")
+    line = {"kind": "file", "path": "ufs:small.dat", "ranks": 2, "independent_writes": 40, "delegated_writes": 40}
+    (tmp_path / STATISTICS).write_text(json.dumps(line) + "\n")
+    document = of_folder(tmp_path)
+    (row,) = document["files"]
+    assert (row["written_bytes"], row["who"], row["opens"]) == (40 * SIZE, "all 2 ranks", 2)
+    assert facts(document)["read, written"] == "0 B, 41.9 MB"
+    assert row["time_s"] == pytest.approx(2.0, rel=0.01) and document["findings"] == []
+    assert "rank 0" not in document["sentence"] and "(2 s of 2.1 s)" in document["sentence"]
+    (notice,) = document["notices"]
+    assert f"carried out the accesses to `{name}`" in notice
+    if not thread:  # nothing but the statistics tells the thread, and a killed run has none; bytes tell the process
+        (tmp_path / STATISTICS).unlink()
+        assert any("carried out the accesses" in text for text in of_folder(tmp_path)["notices"])
+        assert not any(one["name"] == "bandwidth" for one in document["charts"])
+
+
+def test_files_in_turn_take_the_time_together(tmp_path: pathlib.Path) -> None:
+    """A rank writes to four open files in turn, for all of its four seconds."""
+    record(tmp_path, [f"/d/{name}" for name in "abcd"], writes([1, 2, 3, 4], 0.1, 4.0, count=80), begin="RANK 0 1")
+    document = of_folder(tmp_path)
+    assert [row["time_s"] for row in document["files"]] == pytest.approx([1.0] * 4, rel=0.01)
+    assert "83.9 MB were written at 21" in document["sentence"]
+
+
+def test_a_run_that_ended_badly_may_be_whole(tmp_path: pathlib.Path) -> None:
+    """What was recorded until the end is certain, whatever the exit status; of a rank that was killed it is not."""
+    record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 0 2")
+    record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 1 2")
+    document = of_folder(tmp_path, ended="the program ended with status 3")
+    assert document["sentence"].startswith("Your program spent") and document["lacks"] == []
+    text = page(document)
+    assert "The program ended with status 3." in text and "not whole" not in text
+    (tmp_path / "io.html").write_text(text, encoding="utf-8")
+    assert "the program ended with status 3" in mpiio_ext.run_report(tmp_path / "io.html").lines()
+    record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 2 3", end="KILL")
+    document = of_folder(tmp_path)
+    assert document["sentence"].startswith("As far as was recorded") and len(document["lacks"]) == 1
+    assert not any("memory" in text for text in document["unknown"])
