@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.analyses.result import Chart
 
+#: What the first sentences leave to the diagnosis: where a time is known from, and the limit of a bandwidth.
+_IN_SHORT = ((r" \(low: below [^()]*\)", ""),
+             (r"time in which any rank is in a call \(DXT\)|time in which bytes move \(HEATMAP\)|critical time",
+              "time in I/O"))  # fmt: skip
 _PAST = {"read": "reading", "write": "writing"}
 
 
@@ -122,6 +127,7 @@ def job_page(
         what, _, when = ranks.title.partition(": ")
         charts.insert(0, dataclasses.replace(ranks, title=f"{what}: {name}: {when}" if name else ranks.title))
     figures = {chart.name: figure(chart, _caption(chart), interactive=interactive) for chart in charts}
+    exact = _conclusions(found, steps)
     servers = [figures.pop("lmt")] if "lmt" in figures else []
     picture: Figure | str = "No picture: the log has no times of accesses."
     if figures:
@@ -133,6 +139,7 @@ def job_page(
     sections = [
         Section(anchor="job", title="The job", facts=[*job.facts(tables), *_speed_facts(found)]),
         Section(anchor="diagnosis", title="Diagnosis", findings=findings(found["diagnosis"]),
+                sentences=[text for text in exact if text != _plain(text)],
                 grids=[] if steps is None else [_steps_grid(steps)]),
         Section(anchor="time-line", title="Files and ranks over time", figures=others),
         Section(anchor="servers", title="File servers", figures=servers),
@@ -143,10 +150,17 @@ def job_page(
     empty = {"servers": not servers, "time-line": not others,
              "diagnosis": steps is None and not any(one["shown"] for one in found["diagnosis"])}
     shown = [section for section in sections if not empty.get(section.anchor)]
-    lead = [*_conclusions(found, steps), found.get("undiagnosed", "")]
+    lead = [*map(_plain, exact), found.get("undiagnosed", "")]
     title = f"I/O of job {found['job_id']}"
     head = "One run of a program, as Darshan saw it." if steps is None else f"A job as Darshan saw it: {steps.order}."
     return page_of(title, shown, lead=lead, picture=picture, head=head, interactive=interactive)
+
+
+def _plain(conclusion: str) -> str:
+    """Return a conclusion without the words that tell how times were measured, and by which limits."""
+    for pattern, short in _IN_SHORT:
+        conclusion = re.sub(pattern, short, conclusion)
+    return conclusion
 
 
 def _conclusions(found: Mapping[str, Any], steps: Steps | None) -> list[str]:

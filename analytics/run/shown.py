@@ -11,6 +11,7 @@ from mpiio_ext.analytics.run.gather import of_folder, of_log
 from mpiio_ext.analytics.run.opening import help_sentence
 from mpiio_ext.analytics.run.page import document_of
 from mpiio_ext.common.files import cannot_read, missing
+from mpiio_ext.common.recordings import has_recordings
 from mpiio_ext.common.shown import Shown
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import ArgumentError
@@ -147,6 +148,10 @@ def document_at(path: Path) -> dict[str, Any]:
         It cannot be read.
     """
     if path.is_dir():
+        if not has_recordings(path):
+            raise ArgumentError(f"{path}: the folder holds no recordings of a run; it is the one that "
+                                "`mpiio-ext run --report` names where it makes no page (results of the bench: "
+                                "`mpiio-ext bench report`)")  # fmt: skip
         return of_folder(path)
     if not path.is_file():
         raise ArgumentError(cannot_read(path, missing()))

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import importlib.util
 import os
@@ -233,6 +234,12 @@ class Recording:
             return ""
         return f"the recordings stay: mpiio-ext report {shlex.quote(str(self.folder))} -o FILE.html"
 
+    def announce(self) -> None:
+        """Say that the results come later: what the writer says has nowhere to go once a launcher has ended."""
+        coming = " and ".join(str(result.target) for result in self.results)
+        with contextlib.suppress(OSError):
+            os.write(2, f"mpiio-ext: {coming}: made when all ranks have ended, in some seconds\n".encode())
+
     def accompany(self, launch: Launch) -> NoReturn:
         """Start the program and the writer, wait for both, and end as the program has ended."""
         _accompany(launch, self)
@@ -266,8 +273,16 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
         os.waitpid(writer, 0)
         click.echo(f"mpiio-ext: cannot execute {launch.arguments[0]}: {error.strerror}", err=True)
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
+
+    announce = functools.cache(recording.announce)
+
+    def forward(number: int, _frame: object) -> None:
+        if recording.inside and number == signal.SIGTERM:  # by a launcher, which soon kills, and ends
+            announce()
+        program.send_signal(number)
+
     for number in _FORWARDED:
-        signal.signal(number, lambda number, _frame: program.send_signal(number))
+        signal.signal(number, forward)
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(BrokenPipeError):  # the writer may be killed, too
@@ -280,7 +295,9 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
     until = time.monotonic() + (_OTHERS_S if status == 0 else 0.0)
     while (left := os.waitpid(writer, os.WNOHANG if recording.inside else 0))[0] == 0 and time.monotonic() < until:
         time.sleep(_LOOK_S)
-    if left[0] and os.WIFSIGNALED(left[1]) and (stays := recording.stays()):
+    if not left[0]:
+        announce()
+    elif os.WIFSIGNALED(left[1]) and (stays := recording.stays()):
         click.echo(f"mpiio-ext: no page: its writer was killed\nmpiio-ext: {stays}", err=True)
     _leave(status)
 

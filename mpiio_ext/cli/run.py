@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import re
 import sys
@@ -22,6 +23,8 @@ _TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan", "--timeli
 
 
 _LEVELS = ("line", "full", "json")
+#: So like a level is a word that is one with a letter more, less, or in capitals.
+_CLOSE = 0.8
 
 
 class _Run(click.Command):
@@ -75,8 +78,9 @@ def _check_file(name: str) -> str:
 
 def _check_statistics(name: str) -> str:
     """Return the absolute name of a file that statistics can be appended to."""
-    level, given, _ = name.partition("=")
-    if given and level in _LEVELS:
+    word = "" if "/" in name else name.partition("=")[0].lower()
+    level = next(iter(difflib.get_close_matches(word, _LEVELS, n=1, cutoff=_CLOSE)), None)
+    if level is not None:
         raise click.BadParameter(
             f"{name!r} is neither a level (line, full, json) nor a likely file: give `--stats={level}`, and"
             f" `--stats=FILE` beside it; for a file of that name write `--stats=./{name}`",

@@ -12,14 +12,51 @@ from typing import Protocol
 class Advance(Protocol):
     """Moves the bar."""
 
-    def __call__(self, text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None) -> None:
-        """Move by steps, or to a place; `text` says at what the command is, "" as before; `of`: there are so many."""
+    def __call__(self, text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None,
+                 left_s: float | None = None) -> None:  # fmt: skip
+        """Move by steps, or to a place.
+
+        Parameters
+        ----------
+        text : at what the command is; "": as before.
+        by, to : steps.
+        of : there are so many; None: as before.
+        left_s : so long it will take, s; None: as long as the steps that are left, at the speed of all so far.
+        """
+
+
+class _Place:
+    """How far it is, and how long it will take."""
+
+    def __init__(self, total: float) -> None:
+        self.done, self.total = 0.0, total
+        self._begin_s = time.monotonic()
+
+    def move(self, by: float, to: float | None, of: float | None) -> None:
+        """Move."""
+        self.done = self.done + by if to is None else to
+        self.total = self.total if of is None else of
+
+    def left_s(self, told_s: float | None) -> float | None:
+        """Return the time that is left; None: nothing tells."""
+        if told_s is not None or not self.done:
+            return told_s
+        return (time.monotonic() - self._begin_s) * max(self.total - self.done, 0) / self.done
+
+    def share(self, left_s: float | None) -> float:
+        """Return the part that is done: of the time, as far as it is known."""
+        passed_s = time.monotonic() - self._begin_s
+        return 0.0 if left_s is None or passed_s <= 0 else passed_s / (passed_s + left_s)
+
+    def count(self, step: str, between: str) -> str:
+        """Return the steps in words."""
+        return f"{step} {self.done:,.0f}{between}{self.total:,.0f}".strip()
 
 
 @contextlib.contextmanager
 def progress(
     total: float, *, shown: bool | None = None, width: int | None = None, step: str = "", every_s: float = 0.0,
-    name: str = "",
+    name: str = "", at_most: bool = False,
 ) -> Iterator[Advance]:
     """Show a bar within the block; yield the function that moves it.
 
@@ -31,25 +68,40 @@ def progress(
     step : what a step is, "row"; "": only numbers are shown.
     every_s : where there is no bar, a line is printed so often, s; 0: nothing.
     name : of the command, before each line.
+    at_most : whether there may be fewer steps.
     """
+    between = " of at most " if at_most else " of " if step else "/"
     if not (sys.stderr.isatty() if shown is None else shown):
-        yield _Lines(total, step=step, every_s=every_s, name=name)
+        yield _Lines(total, step=step, between=between, every_s=every_s, name=name)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+    from rich.text import Text
+
+    class Left(ProgressColumn):
+        """The time that is left; the bar's own forgets what it knows when the number of steps changes."""
+
+        def render(self, task: Task) -> Text:
+            """Return it as a clock has it."""
+            end_s = task.fields["end_s"]
+            seconds = 0 if end_s is None else round(max(0.0, end_s - time.monotonic()))
+            text = "-:--:--" if end_s is None else f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+            return Text(text, style="progress.remaining")
 
     console = Console(stderr=True) if width is None else Console(stderr=True, force_terminal=True, width=width)
-    between = " of " if step else "/"
-    done = f"{step} {{task.completed:,}}{between}{{task.total:,}}" if isinstance(total, int) else (
-        "{task.percentage:>3.0f} %")
-    left = (TimeRemainingColumn(), TextColumn("left")) if step else (TimeElapsedColumn(), TimeRemainingColumn())
-    columns = (TextColumn(done.strip()), BarColumn(), *left, TextColumn("{task.description}", markup=False))
-    # the time that is left is guessed from all steps so far, for they differ in speed
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=3600) as bar:
-        task: TaskID = bar.add_task("", total=total)
+    place = _Place(total)
+    counted = "{task.fields[count]}" if isinstance(total, int) else "{task.percentage:>3.0f} %"
+    left = (Left(), TextColumn("left")) if step else (TimeElapsedColumn(), Left())
+    columns = (TextColumn(counted), BarColumn(), *left, TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=1.0, count=place.count(step, between), end_s=None)
 
-        def advance(text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None) -> None:
-            bar.update(task, description=text or None, advance=by if to is None else None, completed=to, total=of)
+        def advance(text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None,
+                    left_s: float | None = None) -> None:  # fmt: skip
+            place.move(by, to, of)
+            left = place.left_s(left_s)
+            bar.update(task, description=text or None, completed=place.share(left), count=place.count(step, between),
+                       end_s=None if left is None else time.monotonic() + left)  # fmt: skip
 
         yield advance
 
@@ -57,20 +109,18 @@ def progress(
 class _Lines:
     """Prints a line now and then; the first one comes after one such time."""
 
-    def __init__(self, total: float, *, step: str, every_s: float, name: str) -> None:
-        self._total, self._step, self._every_s, self._name = total, step, every_s, name
-        self._done = 0.0
-        self._begin_s = self._last_s = time.monotonic()
+    def __init__(self, total: float, *, step: str, between: str, every_s: float, name: str) -> None:
+        self._place, self._step, self._between, self._every_s, self._name = _Place(total), step, between, every_s, name
+        self._last_s = time.monotonic()
 
-    def __call__(self, text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None) -> None:
+    def __call__(self, text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None,
+                 left_s: float | None = None) -> None:  # fmt: skip
         """Count a step, and say how far it is where that is due."""
-        self._done = self._done + by if to is None else to
-        self._total = self._total if of is None else of
+        self._place.move(by, to, of)
         now_s = time.monotonic()
-        if not self._every_s or now_s - self._last_s < self._every_s or not self._done:
+        left = self._place.left_s(left_s)
+        if not self._every_s or now_s - self._last_s < self._every_s or left is None:
             return
         self._last_s = now_s
-        left_s = (now_s - self._begin_s) * max(self._total - self._done, 0) / self._done
-        words = [f"{self._step} {self._done:,.0f} of {self._total:,.0f}".strip(), f"about {left_s:,.0f} s left"]
-        line = f"{', '.join(words)}{f': {text}' if text else ''}"
+        line = f"{self._place.count(self._step, self._between)}, about {left:,.0f} s left{f': {text}' if text else ''}"
         print(f"{self._name}: {line}" if self._name else line, file=sys.stderr, flush=True)

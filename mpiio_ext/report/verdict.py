@@ -126,7 +126,8 @@ def worth(found: Sequence[Kind]) -> str:
     parts += [f"measured too few times: {named[_NOT_JUDGED]}"] if named[_NOT_JUDGED] else []
     counts = [row.ratio.count for kind in found for row in kind.rows if row.ratio and row.ratio.count >= ENOUGH]
     times = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    return f"Worth it on this machine: {'; '.join(parts)}. Times native’s speed, {times} repetitions of each row."
+    rows = "row" if all(kind.judged == len(kind.rows) for kind in found) else "judged row"
+    return f"Worth it on this machine: {'; '.join(parts)}. Times native’s speed, {times} repetitions of each {rows}."
 
 
 # ---- all rows --------------------------------------------------------------------------------------------------------
@@ -141,9 +142,9 @@ class Tally:
     title : which methods
     rows : rows with a ratio
     faster, level, slower, unjudged : by `judge`; the four add up to `rows`
-    noncontiguous, noncontiguous_at_goal : rows of noncontiguous access; those whose median gain reaches `GOAL`
+    noncontiguous, noncontiguous_at_goal : judged rows of noncontiguous access; those whose median gain reaches `GOAL`
     noncontiguous_median : median of their median gains; None without such rows
-    best, worst : rows with the largest and the smallest median gain
+    best, worst : judged rows with the largest and the smallest median gain; None without such rows
     """
 
     title: str
@@ -155,8 +156,8 @@ class Tally:
     noncontiguous: int
     noncontiguous_at_goal: int
     noncontiguous_median: float | None
-    best: Measured
-    worst: Measured
+    best: Measured | None
+    worst: Measured | None
 
 
 def _median_ratio(row: Measured) -> float:
@@ -169,7 +170,8 @@ def _tally(title: str, rows: Sequence[Measured]) -> Tally | None:
     if not rows:
         return None
     judgments = [judge(row.ratio) for row in rows]
-    gains = [_median_ratio(row) for row in rows if row.last.noncontiguous]
+    judged = [row for row, word in zip(rows, judgments, strict=True) if word != _NOT_JUDGED]
+    gains = [_median_ratio(row) for row in judged if row.last.noncontiguous]
     return Tally(
         title=title,
         rows=len(rows),
@@ -180,8 +182,8 @@ def _tally(title: str, rows: Sequence[Measured]) -> Tally | None:
         noncontiguous=len(gains),
         noncontiguous_at_goal=sum(_shown(gain) >= GOAL for gain in gains),
         noncontiguous_median=statistics.median(gains) if gains else None,
-        best=max(rows, key=_median_ratio),
-        worst=min(rows, key=_median_ratio),
+        best=max(judged, key=_median_ratio, default=None),
+        worst=min(judged, key=_median_ratio, default=None),
     )
 
 
@@ -197,8 +199,7 @@ def tally(rows: Iterable[Measured]) -> list[Tally]:
 
 def _named(row: Measured) -> str:
     assert row.ratio is not None
-    spread = f" ({ratio_spread(row.ratio)})" if row.ratio.count > 1 else ""
-    return f"{row_title(row)}: {ratio(row.ratio.median)}×{spread}"
+    return f"{row_title(row)}: {ratio(row.ratio.median)}× ({ratio_spread(row.ratio)})"
 
 
 def sentences(item: Tally) -> list[str]:
@@ -212,9 +213,10 @@ def sentences(item: Tally) -> list[str]:
     if item.noncontiguous_median is not None:
         out.append(
             f"Noncontiguous access: median gain {ratio(item.noncontiguous_median)}×; "
-            f"the medians of {item.noncontiguous_at_goal:,} of {item.noncontiguous:,} rows reach {GOAL}×."
+            f"the medians of {item.noncontiguous_at_goal:,} of {item.noncontiguous:,} judged rows reach {GOAL}×."
         )
-    out.append(f"Worst row: {_named(item.worst)}.")
-    if item.best is not item.worst:
+    if item.worst is not None:
+        out.append(f"Worst row: {_named(item.worst)}.")
+    if item.best is not None and item.best is not item.worst:
         out.append(f"Best row: {_named(item.best)}.")
     return out

@@ -65,7 +65,9 @@ class _Grid:
 
     def break_headings(self) -> None:
         """Put the rest of a heading of several words below its first one."""
-        self._heads = {name: tuple(name.split(" ", 1)) if " " in name else ("", name) for name in self.names}
+        for name in self.names:
+            first, _, rest = name.partition(" ")
+            self._heads[name] = (first, rest) if rest else ("", first)
 
     def shorten(self, width: int) -> None:
         """Shorten the long texts as far as it is too wide."""

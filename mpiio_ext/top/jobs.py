@@ -172,7 +172,7 @@ class _Seen:
     job: str
     page: Page
     at_s: float
-    state: str = "sleeping"
+    state: str = ""
     rates: Rates = Rates()
     file_rates: tuple[Rates, ...] = ()
     ended: tuple[float, float] | None = None
@@ -291,8 +291,8 @@ class Watch:
             self._seen[identity] = replace(seen, state="ended" if seen.page.finalized else "gone", rates=Rates(),
                                            file_rates=(), ended=(now_s, time.time()))  # fmt: skip
             return
+        interval_s = now_s - seen.at_s if seen.state else 0.0  # within the first look nothing tells how fast it is
         seen = replace(seen, state=_STATES.get(found.state, "sleeping"))
-        interval_s = now_s - seen.at_s
         if interval_s > 0.001:
             seen = replace(seen, page=page, at_s=now_s, rates=rates(seen.page.total, page.total, interval_s),
                            file_rates=_file_rates(seen.page, page, interval_s))  # fmt: skip

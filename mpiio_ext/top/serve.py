@@ -32,7 +32,8 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,10 @@ import click
 
 from mpiio_ext.common.extras import needing
 from mpiio_ext.common.page import fill
+from mpiio_ext.common.plots.theme import THEMES, look
 from mpiio_ext.errors import MpiioExtError
-from mpiio_ext.top.snapshot import Follower, Snapshot, Watch, as_json
+from mpiio_ext.top.jobs import Rates
+from mpiio_ext.top.snapshot import Follower, Snapshot, Watch, Watched, as_json
 from mpiio_ext.top.tables import Table, clock, job_list, notes, tables
 
 _ADDRESS = "127.0.0.1"
@@ -55,6 +58,10 @@ _MOST = 32
 HISTORY_S = 300.0
 #: So long the last numbers of a job that has ended are served: after an answer with them, and at most without one.
 _FAREWELL_S, _AT_MOST_S = 5.0, 90.0
+#: Of all jobs that are followed; jobs that have ended and still have a page.
+_ALL, _MOST_ENDED = "", 20
+#: Numbers of the looks of reads and writes, in the page of a run, too.
+_LOOKS = {"read": 4, "written": 1}
 #: Rows of a table that a page shows.
 _MOST_ROWS = 500
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.S)
@@ -65,13 +72,13 @@ class ServeError(MpiioExtError, OSError):
 
 
 class Model:
-    """What the page shows now, and the bandwidth of the last minutes."""
+    """What the pages show now, of all jobs that are followed and of each, and the bandwidth of the last minutes."""
 
     def __init__(self, follower: Follower, interval_s: float) -> None:
         self._follower, self._interval_s = follower, interval_s
-        self._history: collections.deque[tuple[float, float, float]] = collections.deque(
-            maxlen=max(2, int(HISTORY_S / interval_s)))  # fmt: skip
-        self._shown: dict[str, Any] = {}
+        self._histories: dict[str, collections.deque[tuple[float, float, float]]] = {}
+        self._seen: dict[str, Snapshot] = {}
+        self._made: dict[str, dict[str, Any]] = {}
         self.over = False
         self._told = threading.Event()
         self.failure: Exception | None = None
@@ -80,13 +87,25 @@ class Model:
     def look(self) -> None:
         """Look once."""
         seen = self._follower.look()
-        moved = [watched.job.rates for watched in seen.jobs]
-        self._history.append((seen.sampled_unix_s, sum(each.written_bytes_per_s for each in moved),
-                              sum(each.read_bytes_per_s for each in moved)))  # fmt: skip
-        ended = seen.ended_unix_s if self._follower.is_over(seen) else None
-        self._shown = {**_shown(seen, self._follower.name, self._interval_s),
-                       "ended": "" if ended is None else clock(ended)}  # fmt: skip
-        self.over = ended is not None
+        groups: dict[str, list[Watched]] = {}
+        for watched in seen.jobs:
+            groups.setdefault(watched.job.name, []).append(watched)
+        found = {name: replace(seen, jobs=tuple(each)) for name, each in groups.items()}
+        ended = [name for name in self._seen if name not in found and name != _ALL]
+        found = {**{name: self._seen[name] for name in ended[-_MOST_ENDED:]}, **found, _ALL: seen}
+        self._histories = {name: self._histories.get(name) or collections.deque(
+            maxlen=max(2, int(HISTORY_S / self._interval_s))) for name in found}  # fmt: skip
+        for name in (_ALL, *groups):
+            self._note(self._histories[name], found[name])
+        self._seen, self._made = found, {}
+        self.over = self._follower.is_over(seen)
+
+    @staticmethod
+    def _note(history: collections.deque[tuple[float, float, float]], seen: Snapshot) -> None:
+        """Note how fast jobs move; what one look cannot tell is not noted as nothing."""
+        moved = sum((watched.job.rates for watched in seen.jobs), Rates())
+        if moved.interval_s or seen.ended_unix_s is not None or not seen.jobs:
+            history.append((seen.sampled_unix_s, moved.written_bytes_per_s, moved.read_bytes_per_s))
 
     def keep_looking(self, end: Callable[[], None]) -> None:
         """Look until the job has ended and a browser knows it, or looking fails; then call `end`.
@@ -104,30 +123,44 @@ class Model:
         finally:
             end()
 
-    def content(self) -> dict[str, Any]:
-        """Return what the page shows, for its script."""
-        over = self.over
-        found = {**self._shown, "history": [list(each) for each in self._history], "history_s": HISTORY_S}
+    def content(self, name: str = "") -> dict[str, Any] | None:
+        """Return what a page shows, for its script.
+
+        Parameters
+        ----------
+        name : of a job; "": all that are followed. None is returned where no job was called so lately.
+        """
+        over, seen, made = self.over, self._seen.get(name), self._made
+        if seen is None:
+            return None
+        if name not in made:
+            ended = seen.ended_unix_s if over or name != _ALL else None
+            made[name] = {**_shown(seen, name or self._follower.name, links=name == _ALL),
+                          "interval_s": self._interval_s, "ended": "" if ended is None else clock(ended),
+                          "all": name != _ALL, "history_s": HISTORY_S,
+                          "history": [list(each) for each in self._histories[name]]}  # fmt: skip
         if over:
             self._told.set()
-        return found
+        return made[name]
 
 
-def _plain(table: Table) -> dict[str, Any]:
-    width = len(table.columns)
-    numbers = [column >= table.texts for column in range(width)]
+def _plain(table: Table, links: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a table for the page; a link belongs to the first cell of its row."""
+    styles = ["n" if at >= table.texts else "w" if name == table.long else "" for at, name in enumerate(table.columns)]
     hidden = len(table.rows) - _MOST_ROWS
-    return {"title": table.title, "columns": table.columns, "numbers": numbers, "rows": table.rows[:_MOST_ROWS],
-            "note": f"… {hidden} more" if hidden > 0 else ""}
+    return {"title": table.title, "columns": table.columns, "styles": styles, "rows": table.rows[:_MOST_ROWS],
+            "links": list(links or [""] * len(table.rows)), "note": f"… {hidden} more" if hidden > 0 else ""}
 
 
-def _shown(seen: Snapshot, name: str | None, interval_s: float) -> dict[str, Any]:
+def _shown(seen: Snapshot, name: str | None, *, links: bool) -> dict[str, Any]:
     single = seen.jobs[0] if len(seen.jobs) == 1 else None
-    parts = tables(seen, single) if single is not None else (job_list(seen),) if seen.jobs else ()
-    below = notes(seen, single)
-    return {"title": f"mpiio-ext top: {name or 'jobs'} on {seen.host}", "interval_s": interval_s,
-            "sampled_unix_s": seen.sampled_unix_s, "tables": [_plain(part) for part in parts], "notes": list(below),
-            "json": as_json(seen)}
+    if single is not None:
+        parts = [_plain(part) for part in tables(seen, single)]
+    else:
+        found = [f"{watched.job.name}/" for watched in seen.jobs] if links else []
+        parts = [_plain(job_list(seen), found)] if seen.jobs else []
+    return {"title": f"mpiio-ext top: {name or 'jobs'} on {seen.host}", "sampled_unix_s": seen.sampled_unix_s,
+            "tables": parts, "notes": list(notes(seen, single)), "json": as_json(seen)}
 
 
 def _policy(page: str) -> str:
@@ -138,8 +171,15 @@ def _policy(page: str) -> str:
             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 
 
+def _page(content: Mapping[str, Any]) -> str:
+    colours = {f"{name}_{ground}": theme.colour(look(number).colour)
+               for name, number in _LOOKS.items() for ground, theme in THEMES.items()}  # fmt: skip
+    return fill(_FOLDER / "page.html", {**content, **colours},
+                script=(_FOLDER / "script.js").read_text(encoding="utf-8"))  # fmt: skip
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers one request: ``/TOKEN/`` is the page, ``/TOKEN/data`` what it shows now."""
+    """Answers one request: ``/TOKEN/`` is the page, ``/TOKEN/data`` what it shows, ``/TOKEN/JOB/`` that of a job."""
 
     server: Server
     server_version = "mpiio-ext"
@@ -152,13 +192,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         token, _, rest = path.removeprefix("/").partition("/")
         if not self._is_meant() or not hmac.compare_digest(token.encode("utf-8", "replace"), self.server.token):
             self._send(HTTPStatus.FORBIDDEN, "text/plain", "403: the address that mpiio-ext top printed is needed\n")
-        elif rest == "data":
-            self._send(HTTPStatus.OK, "application/json", json.dumps(self.server.model.content()))
-        elif rest == "":
-            page = self._page()
-            self._send(HTTPStatus.OK, "text/html", page, _policy(page))
         else:
-            self._send(HTTPStatus.NOT_FOUND, "text/plain", "404\n")
+            job, _, what = rest.rpartition("/")
+            content = self.server.model.content(job) if what in ("", "data") else None
+            if content is None:
+                self._send(HTTPStatus.NOT_FOUND, "text/plain", "404\n")
+            elif what == "data":
+                self._send(HTTPStatus.OK, "application/json", json.dumps(content))
+            else:
+                page = _page(content)
+                self._send(HTTPStatus.OK, "text/html", page, _policy(page))
 
     do_HEAD = do_GET  # noqa: N815 - the name that the base class looks for
 
@@ -167,10 +210,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         hosts = self.headers.get_all("Host") or []
         name, _, port = hosts[0].partition(":") if len(hosts) == 1 else ("", "", "")
         return name.lower() in _NAMES and (port == "" or port.isdigit())
-
-    def _page(self) -> str:
-        content = self.server.model.content()
-        return fill(_FOLDER / "page.html", content, script=(_FOLDER / "script.js").read_text(encoding="utf-8"))
 
     def _send(self, status: HTTPStatus, kind: str, text: str, policy: str = "default-src 'none'") -> None:
         body = text.encode("utf-8", "replace")
@@ -268,7 +307,8 @@ def serve(name: str | None, interval_s: float, port: int) -> None:
     click.echo(f"Who has the address sees what it shows. {ends}.")
     with contextlib.suppress(KeyboardInterrupt), server:
         server.serve_forever()
-    if model.over:
-        click.echo(f"The job ended at {model.content()['ended']}.")
+    content = model.content()
+    if model.over and content is not None:
+        click.echo(f"The job ended at {content['ended']}.")
     if model.failure is not None:
         raise ServeError(f"jobs cannot be looked at any more: {model.failure}") from model.failure

@@ -8,9 +8,11 @@ Guarantee. What was written is opened again and its job is read, before it gets 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ MODULES = {
 _METADATA_BYTES, _EXE_BYTES, _MOUNT_BYTES, _NAME_BYTES = 1024, 4000, 3015, 4096
 #: At most so many bytes in one call: the library takes an int.
 _PIECE_BYTES = 1 << 28
+#: Of what the library says on standard error that is kept; of a try whether the file takes more.
+_MOST_SAID, _PROBE_BYTES = 1 << 16, 1 << 16
 _DECLARATIONS = """
 struct darshan_job { int64_t uid, start_time_sec, start_time_nsec, end_time_sec, end_time_nsec, nprocs, jobid;
                      char metadata[1024]; };
@@ -190,7 +194,32 @@ def write(path: Path, job: Job, names: Mapping[int, str], modules: Mapping[str, 
         The package ``darshan`` is not installed.
     """
     flags = sum(1 << MODULES[module][0] for module in partial)
-    with replacing(path) as part:
+    with replacing(path) as part, _said() as said:
         if not (_put(part, job, names, modules, flags) and part.exists() and _is_readable(part)):
-            raise FileSystemError(None, "cannot be written: Darshan's library says why above", str(path))
+            raise FileSystemError(None, f"cannot be written: {_reason(part, said())}", str(path))
+
+
+@contextlib.contextmanager
+def _said() -> Iterator[Callable[[], str]]:
+    """Keep what is said on standard error in the block, by C code, too; yield what returns it."""
+    with tempfile.TemporaryFile() as kept:
+        before = os.dup(2)
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield lambda: os.pread(kept.fileno(), _MOST_SAID, 0).decode(errors="replace")
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+
+
+def _reason(part: Path, said: str) -> str:
+    """Return why a log could not be written: Darshan's library says only what it could not do."""
+    try:
+        with part.open("ab") as file:
+            file.write(bytes(_PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.strerror or "its file system refuses"
+    return next((line.removeprefix("Error: ") for line in said.splitlines() if line), "it cannot be read again")
 

@@ -15,7 +15,7 @@ from mpiio_ext.analytics.cli_output import show_table
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.report.grids import cell_words, grid
 from mpiio_ext.analytics.report.job import charts, document, facts, job_tables, store_osts
-from mpiio_ext.analytics.report.output import job_page, job_text, store_page
+from mpiio_ext.analytics.report.output import _plain, job_page, job_text, store_page
 from tests.support.analytics_jobs import many, source
 from tests.support.html_page import Page
 
@@ -131,6 +131,17 @@ def test_the_page_of_a_job_says_all_of_it_and_stays_small() -> None:
         assert words in page.text, words
     assert "Orange: its part of the critical path" in page.text and "Dark" not in page.text
     assert "code_x" in job_text(job_tables(_store(), 77))
+
+
+@pytest.mark.parametrize(("conclusion", "first"), [
+    ("It is slow. This explains 100 % of the time in which any rank is in a call (DXT), 42 % of the run time (5.02 s).",
+     "It is slow. This explains 100 % of the time in I/O, 42 % of the run time (5.02 s)."),
+    ("No cause was found: the bandwidth over the critical time is 4 GB/s, which is not low (low: below 1 GB/s, "
+     "--low-bandwidth).", "No cause was found: the bandwidth over the time in I/O is 4 GB/s, which is not low."),
+    ("This explains 90 % of the time in which bytes move (HEATMAP).", "This explains 90 % of the time in I/O."),
+])  # fmt: skip
+def test_the_first_sentence_leaves_out_how_times_are_known(conclusion: str, first: str) -> None:
+    assert _plain(conclusion) == first
 
 
 def test_a_page_counts_files_in_one_way() -> None:

@@ -232,6 +232,17 @@ def test_a_rank_that_is_killed(outside: bool, extension: str, tmp_path: pathlib.
     assert not any("No call reached" in line for line in found["notices"])
 
 
+def test_a_launcher_that_ends_a_rank(extension: str, tmp_path: pathlib.Path) -> None:
+    """Before the launcher is gone, and with it the terminal, the page is announced, once."""
+    target = tmp_path / "io.html"
+    start = ["sh", "-c", 'n=0; "$@"; until [ -e "$0" ] || [ $n -gt 600 ]; do sleep .1; n=$((n+1)); done', str(target)]
+    command = [*RUN, "--report", str(target), "--", "sh", "-c", "sleep 2; kill -TERM $PPID; exec sleep 60"]
+    done = run_bounded([*start, *command], env=base_environment() | {"PMI_RANK": "0", "PMI_SIZE": "1"}, timeout_s=90,
+                       cwd=tmp_path, check=False)  # fmt: skip
+    line = f"mpiio-ext: {target}: made when all ranks have ended, in some seconds\n"
+    assert done.stderr.count(line) == 1 and target.exists(), done.describe()
+
+
 def test_a_run_that_has_left_its_recordings(extension: str, tmp_path: pathlib.Path) -> None:
     """The writer is killed, as by a batch system: the folder stays, is named, and becomes a page."""
     kill = "for p in $(cat /proc/$PPID/task/$PPID/children); do [ $p = $$ ] || kill -9 $p; done"

@@ -82,6 +82,11 @@ def seconds(value: float) -> str:
     return f"{1e3 * value:.{1 if value < 0.1 else 0}f} ms" if value >= 0.9995e-3 else f"{1e6 * value:.0f} us"
 
 
+def test_statistics_that_cannot_be_appended_say_why(tmp_path: pathlib.Path) -> None:
+    launch = run(tmp_path, "line", ranks=1, MPIOX_STATS_FILE="/dev/full")
+    assert "mpiio_ext: cannot append statistics to /dev/full: No space left on device" in said(launch)
+
+
 def test_the_run_of_one_file_is_not_told_twice(tmp_path: pathlib.Path) -> None:
     texts = said(run(tmp_path, "1"))
     assert len(texts) == 2 and texts[0].startswith(f"mpiio_ext: {tmp_path}/data0: 2 ranks wrote "), texts

@@ -12,11 +12,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
+import mpiio_ext
 from mpiio_ext import hints, launchers
 from mpiio_ext.cli import OLD, main
 from mpiio_ext.cli.logged import DarshanLog, Recording
 from mpiio_ext.cli.runreport import is_of_a_run
-from mpiio_ext.errors import FileSystemError
+from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import launcher_family, plan
 
 LIBRARY = "/lib/libmpiio_ext.so"
@@ -56,6 +57,7 @@ def test_old_spellings_do_the_same_and_say_the_new_one(old: str, new: str) -> No
 def test_report_is_of_a_run_where_it_is_given_one(tmp_path: pathlib.Path) -> None:
     """And of the bench where it is given results: the old spelling."""
     (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "results.json").write_text("{}")
     (tmp_path / ".io.html.0.run").mkdir()
     (tmp_path / ".io.html.0.run" / "0.mpioxtrace").write_bytes(b"cut")
     said = {name: CliRunner().invoke(main, ["report", str(tmp_path / name), "-o", str(tmp_path / "io.html")]).output
@@ -65,6 +67,14 @@ def test_report_is_of_a_run_where_it_is_given_one(tmp_path: pathlib.Path) -> Non
     assert "RUNDIR" in CliRunner().invoke(main, ["report", "--help"]).output
     (tmp_path / f".io.html.{'0a' * 8}.run").mkdir()  # of a run that has recorded nothing
     assert is_of_a_run([str(tmp_path / f".io.html.{'0a' * 8}.run")]) and not is_of_a_run([str(tmp_path / "results")])
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text").write_text("no recording")
+    for name, why in (("empty", "holds no recordings of a run"), ("text", "Darshan log")):
+        done = CliRunner().invoke(main, ["report", str(tmp_path / name), "-o", str(tmp_path / "no.html")])
+        assert done.exit_code == 2 and why in done.output and "is now" not in done.output, done.output
+        with pytest.raises(MpiioExtError, match=why):
+            mpiio_ext.run_report(tmp_path / name)
+    assert not (tmp_path / "no.html").exists()
     mistyped = CliRunner().invoke(main, ["report", str(tmp_path / "nothing")])
     assert mistyped.exit_code == 2 and "cannot be read" in mistyped.output and "bench" not in mistyped.output
 
@@ -200,7 +210,11 @@ def test_refuses_what_does_not_exist(tmp_path: pathlib.Path) -> None:
     assert "cb_nods does not exist; did you mean cb_nodes?" in refused("-H", "cb_nods=4", "./app")
     assert "bad value" in refused("-H", "*.h5:cb_nodes=four", "./app")
     assert "there is no folder /missing" in refused("--stats=/missing/file", "--", "./app")
-    assert "neither a level" in refused("--stats=line=2", "--", "./app")
+    for word, level in {"line=2": "line", "Full": "full", "ful": "full", "JSON": "json", "lines": "line"}.items():
+        said = " ".join(refused(f"--stats={word}", "--", "./app").split())
+        assert f"{word!r} is neither a level" in said and f"give `--stats={level}`" in said
+    for name in ("./Full", "file", "full.jsonl", "stats"):
+        assert f"MPIOX_STATS_FILE={pathlib.Path(name).absolute()}" in dry(f"--stats={name}", "--", "./app")
     for option in ("--report", "--timeline", "--darshan"):  # the name was forgotten
         assert f"write `{option} FILE --dry-run`" in refused(option, "--dry-run", "--", "./app")
     assert "not of the form" in refused("-H", "cb_nodes", "./app")

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import pathlib
 import random
+import resource
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -353,13 +354,28 @@ def test_an_old_log_is_replaced_or_kept(made: Any, tmp_path: pathlib.Path, monke
         return False
 
     monkeypatch.setattr(log, "_put", refuses)
-    with pytest.raises(FileSystemError, match="cannot be written"):
+    with pytest.raises(FileSystemError, match="cannot be written: it cannot be read again"):
         made(written("/data/f", 0))
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"run.darshan": "old"}
     monkeypatch.undo()
     path, _ = made(written("/data/f", 0))
     assert len(read_records(path)) == 1
     assert path.stat().st_mode & 0o777 == 0o666 & ~_umask(tmp_path)
+
+
+@pytest.mark.parametrize("most_bytes", [0, 64, 1000])
+def test_a_full_disk_is_named_once(made: Any, tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str],
+                                   most_bytes: int) -> None:  # fmt: skip
+    """Darshan's library says of every part that it could not write it, and never why."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    trace = written("/data/f", 0)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, before[1]))
+        with pytest.raises(FileSystemError, match=r"run\.darshan: cannot be written: File too large"):
+            made(trace)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert capfd.readouterr().err == ""
 
 
 def _umask(folder: pathlib.Path) -> int:

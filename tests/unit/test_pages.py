@@ -274,6 +274,7 @@ def test_a_page(make: Callable[[pathlib.Path], pathlib.Path], tmp_path: pathlib.
     assert len(text.encode()) <= page.MOST_BYTES and Page(text).problems == []
     opening = re.search(r'</h1>\s*<p class="[^"]*lead">(.*?)</p>(.*?)<figure', text, re.DOTALL)
     assert opening is not None and re.search(r"\w{2,}.*[.!?”]", opening[1]), text[text.find("</h1>") :][:300]
+    assert not re.search(r"--low|\((DXT|HEATMAP)\)", opening[1] + opening[2]), "first plain words, then how it is known"
     assert re.findall(r"<(\w+)", opening[2]) in ([], ["p"]), "only sentences stand before the picture"
     figures = re.findall(r"<figure.*?</figure>", text, re.DOTALL)
     assert figures

@@ -11,6 +11,7 @@
  */
 #include "mpiox_mpi_report.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -225,9 +226,11 @@ typedef int64_t form(const mpiox_stats *stats, const mpiox_stats_subject *about,
 static void append_line(const char *file, const char *text, size_t bytes)
 {
     int fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    ssize_t taken = fd < 0 ? -1 : write(fd, text, bytes);
 
-    if (fd < 0 || write(fd, text, bytes) != (ssize_t)bytes)
-        fprintf(stderr, "mpiio_ext: cannot append statistics to %s\n", file);
+    if (taken != (ssize_t)bytes)
+        fprintf(stderr, "mpiio_ext: cannot append statistics to %s: %s\n", file,
+                taken < 0 ? strerror(errno) : "a part alone was taken, as where a disk becomes full");
     if (fd >= 0)
         close(fd);
 }
