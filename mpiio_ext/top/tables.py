@@ -92,7 +92,8 @@ def _file_table(watched: Watched) -> Table:
     rows = tuple((file.path, str(file.ranks), *_moved(file.total, file.rates)) for file in files_of(ranks))
     beyond = sum(rank.page.unlisted for rank in ranks)
     more = f"; {beyond} openings that their ranks' pages have no room for are not listed" if beyond else ""
-    return Table(title=f"Open files{more}", columns=("file", "ranks", *_MOVED), rows=rows, long="file",
+    title = "Open files" if watched.job.ended_unix_s is None else "Files that were open at the last look"
+    return Table(title=f"{title}{more}", columns=("file", "ranks", *_MOVED), rows=rows, long="file",
                  cut_at_start=True, spare=("mean size", "ranks", "calls/s"))  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mpiio_ext.top import jobs
+from mpiio_ext.top import jobs, snapshot
 from support.launch import PATIENCE, PROGRAMS, launcher
 from support.processes import Job, job
 from support.tiers import slow
@@ -67,9 +67,14 @@ def test_a_running_job_is_seen(tmp_path: pathlib.Path, ranks: int, count: int) -
         assert found["written_mb_per_s"] == 0
         assert [(item["delegate"], item["state"]) for item in found["delegates"]] == [(0, "serving")] * count
         assert all(item["queued"] == 0 for item in found["delegates"])
+        follower = snapshot.Follower(snapshot.Watch(), str(running.process.pid))
+        assert not follower.is_over(follower.look())
         (tmp_path / "go").touch()
         assert running.status(60 * PATIENCE) == 0
         assert seen(running) == []
+        last = follower.look()
+        assert follower.is_over(last) and last.jobs[0].job.called.startswith("watched_live.py ")
+        assert last.jobs[0].job.total.written_bytes == ranks * BYTES * WRITES
 
 
 def test_nothing_is_left_of_a_rank_that_is_killed(tmp_path: pathlib.Path) -> None:
