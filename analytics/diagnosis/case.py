@@ -53,7 +53,7 @@ class Case:
         self.osts = osts
         self.activity, self.own_share, self.disks = activity, own_share, disks
         self.write = files.direction == "write"
-        files.found = shared(*files.intervals(), self._called, files.found)
+        files.found = shared(*files.intervals(), self._called, files["ranks"], files.found)
         self.swept = float(np.nan_to_num(files.critical_time[0]))
         self.of_time, self.exclusive = self._in_io()
         self.time = float(self.exclusive.sum())
