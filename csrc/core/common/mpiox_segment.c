@@ -150,14 +150,14 @@ static void drop(int fd, const mpiox_segment_address *address)
     remove_name(address);
 }
 
-int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_address *address, mpiox_segment *out,
-                         mpiox_error *error)
+/* What was made, or why nothing was: `otherwise` says what a failure is that is not want of room. */
+static int hand_over(int fd, int otherwise, const char *what, int64_t bytes, const mpiox_segment_address *address,
+                     mpiox_segment *out, mpiox_error *error)
 {
     *out = (mpiox_segment){.fd = -1};
-    const int fd = kind == MPIOX_SEGMENT_MEMFD ? create_memfd(bytes, address) : create_file(bytes, address);
     if (fd < 0) {
         const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
-        return mpiox_error_set(error, full ? MPIOX_E_FULL : MPIOX_E_NOMEM, errno, -1, bytes, "creating shared memory");
+        return mpiox_error_set(error, full ? MPIOX_E_FULL : otherwise, errno, -1, bytes, what);
     }
     const int code = map(fd, bytes, out, error);
     if (code != MPIOX_OK)
@@ -167,21 +167,18 @@ int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_a
     return code;
 }
 
+int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_address *address, mpiox_segment *out,
+                         mpiox_error *error)
+{
+    const int fd = kind == MPIOX_SEGMENT_MEMFD ? create_memfd(bytes, address) : create_file(bytes, address);
+    return hand_over(fd, MPIOX_E_NOMEM, "creating shared memory", bytes, address, out, error);
+}
+
 int mpiox_segment_create_in(const char *folder, int64_t bytes, mpiox_segment_address *address, mpiox_segment *out,
                             mpiox_error *error)
 {
-    *out = (mpiox_segment){.fd = -1};
     const int fd = create_unnamed(folder, bytes, address);
-    if (fd < 0) {
-        const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
-        return mpiox_error_set(error, full ? MPIOX_E_FULL : MPIOX_E_IO, errno, -1, bytes, "making a cache on a disk");
-    }
-    const int code = map(fd, bytes, out, error);
-    if (code != MPIOX_OK)
-        drop(fd, address);
-    else
-        out->fd = fd;
-    return code;
+    return hand_over(fd, MPIOX_E_IO, "making a cache on a disk", bytes, address, out, error);
 }
 
 static bool is_the_creators(const struct stat *status, const mpiox_segment_address *address)
