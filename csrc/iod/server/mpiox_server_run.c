@@ -114,15 +114,15 @@ static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_erro
 {
     mpiox_cache_geometry *geometry = &server->options.geometry;
     char folder[sizeof server->options.cache_dirs];
-    const bool named = folder_of(&server->options, folder, sizeof folder);
     int code = plan_segment(geometry, error);
 
     if (code != MPIOX_OK)
         return code;
-    if (named &&
-        mpiox_segment_create_in(folder, geometry->cap_bytes, &server->address, &server->segment, refused) != MPIOX_OK) {
-        if (geometry->cap_bytes > server->options.memory_bytes)
-            geometry->cap_bytes = server->options.memory_bytes;
+    if (folder_of(&server->options, folder, sizeof folder))
+        mpiox_segment_create_in(folder, geometry->cap_bytes, &server->address, &server->segment, refused);
+    if (server->segment.base == NULL && server->options.cache_dirs[0] != '\0' &&
+        geometry->cap_bytes > server->options.memory_bytes) {
+        geometry->cap_bytes = server->options.memory_bytes;
         code = plan_segment(geometry, error);
     }
     if (code == MPIOX_OK && server->segment.base == NULL)
