@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.report import howto
 from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.run.opening import help_sentence
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
@@ -123,6 +124,7 @@ def _sections(document: Document, figures: Sequence[Figure], most: int, *, inter
                 sentences=[] if figures and not interactive else [
                     _POINTED if figures else "The recordings have no times of accesses."]),
         _files(document, most), _library(document, most), _storage(document), _hints(document, most), run,
+        *howto.section(findings),
         *([Section(anchor="unknown", title="What is not known", sentences=unknown)] if unknown else []),
     ]  # fmt: skip
 
