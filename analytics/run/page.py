@@ -32,6 +32,9 @@ _POINTED = ("Point at a figure for its values; the wheel, or the keys + and -, m
 _INTERPRETER, _SCRIPTS = re.compile(r"(python|pypy|perl|ruby|julia|Rscript|bash|sh)[0-9.]*"), (
     ".py", ".pl", ".rb", ".jl", ".R", ".sh")  # fmt: skip
 
+_LOCKS = ("A rank that writes into a unit takes its lock from the one that wrote there last. The model (docs/locks.md)"
+          " carries the collective writes out under the method in force, and under each other one.")  # fmt: skip
+
 Document = Mapping[str, Any]
 
 
@@ -100,13 +103,28 @@ def _hints(document: Document, most: int) -> Section:
                               "No file had a hint that is no default; `mpiio-ext hints` lists them."])  # fmt: skip
 
 
+def _locks(document: Document) -> list[Grid]:
+    """Return what writes cost in locks; none where no file system grants them."""
+    rows = []
+    for row in document.get("locks", ()):
+        plan = f"{row['method']}: {row['plan_conflicts']:,} of {row['plan_lock_requests']:,}" if row["method"] else "–"
+        least = f"{row['least_method']}: {row['least_conflicts']:,}" if row["least_method"] else "–"
+        counted = [f"{row[name]:,}" if row["writes"] is not None else "–"
+                   for name in ("writes", "units", "shared_units", "conflicts")]  # fmt: skip
+        rows.append((row["file"], row["locks"], size_text(row["unit_bytes"]), *counted, plan, least))
+    columns = ("file", "locks", "lock unit", "recorded writes", "units written", "by several ranks in turn",
+               "locks taken from another rank", "conflicts of lock requests, by the model", "with fewer")
+    return [Grid(columns=columns, rows=rows, numbers=(False, False, True, True, True, True, True, False, False),
+                 note=_LOCKS)] if rows else []  # fmt: skip
+
+
 def _storage(document: Document) -> Section:
     rows = [(row["file"], row["file_system"] or "–", _amount(float(row["stripe_size"] or 0)),
              row["stripe_count"] or "not told", row["servers"] or "not told", row["lock_protocol"] or "not told")
             for row in document["storage"]]  # fmt: skip
     grid = Grid(columns=("file", "file system", "stripe size", "stripes", "servers", "locks"), rows=rows,
                 numbers=(False, False, True, True, True, False))  # fmt: skip
-    return Section(anchor="storage", title="File system and stripes", grids=[grid] if rows else [],
+    return Section(anchor="storage", title="File system and stripes", grids=[grid, *_locks(document)] if rows else [],
                    sentences=["As the file system told after the run, of the files that took the most time."
                               if rows else "None of the files was there after the run."])  # fmt: skip
 

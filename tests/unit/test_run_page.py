@@ -19,7 +19,7 @@ from mpiio_ext.analytics.diagnosis.activity import Activity
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.timeline import rank_chart
-from mpiio_ext.analytics.run import gather, library, opening, over_time
+from mpiio_ext.analytics.run import conflicts, gather, library, opening, over_time
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
 from mpiio_ext.cli import logged, main
@@ -27,7 +27,10 @@ from mpiio_ext.common import page as pages
 from mpiio_ext.common.recordings import STATISTICS, has_recordings
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES
+from mpiio_ext.partitioning import Geometry
+from mpiio_ext.partitioning.locks import lustre, simulate
 from mpiio_ext.pioneer.darshan import recordings
+from mpiio_ext.pioneer.darshan.names import record_id
 from support.html_page import Page
 from support.launch import ROOT
 from support.run_logs import log_of
@@ -451,3 +454,29 @@ def test_each_cause_leads_to_what_to_do(tmp_path: pathlib.Path) -> None:
     assert found.problems == [] and "howto-small-requests-one-by-one" in found.links
     assert "howto-my-hdf5-code-is-slow" in found.links and "howto-the-storage-was-slow" not in found.ids
     assert "with dataset.collective" in found.text and not howto.section([])
+
+
+def test_writes_cost_locks_where_the_file_system_grants_them(tmp_path: pathlib.Path) -> None:
+    """Ranks write 8 MiB each, one behind the other; of stripes of 3 MiB two are of two ranks."""
+    name, log = "/scratch/out.h5", tmp_path / "run.darshan"
+    log_of(log, 4, count=8, size=1 << 20)
+    layout = {"file": name, "file_system": "lustre", "stripe_size": str(3 << 20), "stripe_count": "4", "servers": None,
+              "lock_protocol": "server"}  # fmt: skip
+    did = {"path": "./out.h5", "collective_writes": 2, "bytes_written": 64 << 20, "direct_bytes_written": 0,
+           "rounds": 8, "write_partition": "even"}  # fmt: skip
+    numbers = {name: int(np.array([record_id(name)], np.uint64).view(np.int64)[0])}
+    (row,) = conflicts.table(log, numbers, [layout], [did])
+    assert [row[key] for key in ("writes", "units", "shared_units", "conflicts")] == [32, 11, 2, 2]
+    geometry = Geometry(end_bytes=32 << 20, stripe_size_bytes=3 << 20, servers=4, aggregators=4)
+    out = {one: simulate(geometry, one, file_system=lustre(), window_bytes=2 << 20, collectives=2).total_conflicts
+           for one in ("even", row["least_method"])}  # fmt: skip
+    assert out["even"] == row["plan_conflicts"] > row["least_conflicts"] == out[row["least_method"]]
+    document = mpiio_ext.run_report(log).document
+    text = page({**document, "storage": [layout], "locks": [row]})
+    assert f"even: {row['plan_conflicts']} of" in text and not Page(text).problems and document["locks"] == []
+    (alone,) = conflicts.table(log, numbers, [layout], [])
+    assert alone["conflicts"] == 2 and alone["method"] is None
+    local = [layout | {"lock_protocol": protocol} for protocol in ("local", "none", None)]
+    assert conflicts.table(log, numbers, local, [did]) == []
+    log_of(log, 4, dxt=False)
+    assert conflicts.table(log, numbers, [layout], [did]) == []  # nobody tells who wrote
