@@ -185,7 +185,7 @@ def _document(
     from mpiio_ext.analytics.factors.extract import with_jobs
     from mpiio_ext.analytics.factors.files import Files
     from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
-    from mpiio_ext.analytics.run import conflicts, delegated
+    from mpiio_ext.analytics.run import arrays, conflicts, delegated
     from mpiio_ext.analytics.run import files as accessed
     from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
@@ -208,6 +208,8 @@ def _document(
     files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
     rows = accessed.table(files, activity, processes, run_s) if len(files) else []
     seen = _seen(recordings, activity, rows)
+    for row in rows:
+        row["arrays"] = arrays.told(seen.views.get(row["file"], ())) if seen is not None else ""
     times = _times(files, activity, processes, run_s, seen)
     mapped, measured = _mapped(files, activity, run_s), opening.paying(statistics, program, processes)
     spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped)
@@ -333,6 +335,8 @@ def _charts(
     every = sum(float(row[f"{done}_bytes"] or 0) for row in rows for done in ("read", "written"))
     line, others = rank_chart(activity, None if seen is None else seen.line), over_time.charts(log, activity, every)
     if line is not None and activity.source != "DXT" and seen is None:
+        own = [one.data["exact"] for one in others if one.name == "heat"]
+        line = dataclasses.replace(line, data={**line.data, "exact": own[0] if own else line.data["exact"]})
         others = [one for one in others if one.name != "heat"]  # it is the same
     if seen is not None and len(rows) > 1 and (of_files := over_time.of_files(rows, seen.moved, activity.run_time)):
         others.insert(1, of_files)

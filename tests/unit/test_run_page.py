@@ -19,7 +19,7 @@ from mpiio_ext.analytics.diagnosis.activity import Activity
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.timeline import rank_chart
-from mpiio_ext.analytics.run import conflicts, gather, library, opening, over_time
+from mpiio_ext.analytics.run import gather, library, opening, over_time
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
 from mpiio_ext.cli import logged, main
@@ -27,10 +27,7 @@ from mpiio_ext.common import page as pages
 from mpiio_ext.common.recordings import STATISTICS, has_recordings
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES
-from mpiio_ext.partitioning import Geometry
-from mpiio_ext.partitioning.locks import lustre, simulate
 from mpiio_ext.pioneer.darshan import recordings
-from mpiio_ext.pioneer.darshan.names import record_id
 from support.html_page import Page
 from support.launch import ROOT
 from support.run_logs import log_of
@@ -65,6 +62,12 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
     assert "<svg" in found.figures["heat"]._repr_html_() and found.figures["bandwidth"].table().num_rows == 120
     moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
     assert moved == pytest.approx(4 * 20 * 512, rel=0.01)
+    heat = found.figures["heat"].rows()  # in bins of the recording
+    assert sum(row["bytes"] for row in heat) == pytest.approx(4 * 20 * 512, rel=0.01)
+    assert {row["last_rank"] for row in heat} == {0, 1, 2, 3}
+    assert min(row["to_s"] - row["from_s"] for row in heat) == pytest.approx(0.1)
+    spent = sum(row["time_s"] for row in found.figures["time-line-ranks"].rows())
+    assert spent == pytest.approx(4 * 0.9 * 9.0, rel=1e-3)
     assert found.findings.rows()[0]["next_step"] and "Findings" in repr(found.findings)
 
 
@@ -73,6 +76,8 @@ def test_without_every_access_the_picture_is_of_bytes(tmp_path: pathlib.Path) ->
     found = mpiio_ext.run_report(tmp_path / "run.darshan")
     assert list(found.figures) == ["time-line-ranks", "bandwidth"]
     assert "(HEATMAP)" in found.figures["time-line-ranks"].lines()[1]
+    each = found.figures["time-line-ranks"].rows()
+    assert sum(row["bytes"] for row in each) == pytest.approx(64 * 20 * 512, rel=0.01)
     assert "in quarters of the most that any of them moves, " in found.figures["time-line-ranks"].lines()[1]
     assert found.sentence.startswith("Your program spent 9") and "512 B writes to `out.h5`" in found.sentence
     assert found.files.rows()[0]["write_pattern"] == "forward, with gaps"
@@ -454,29 +459,3 @@ def test_each_cause_leads_to_what_to_do(tmp_path: pathlib.Path) -> None:
     assert found.problems == [] and "howto-small-requests-one-by-one" in found.links
     assert "howto-my-hdf5-code-is-slow" in found.links and "howto-the-storage-was-slow" not in found.ids
     assert "with dataset.collective" in found.text and not howto.section([])
-
-
-def test_writes_cost_locks_where_the_file_system_grants_them(tmp_path: pathlib.Path) -> None:
-    """Ranks write 8 MiB each, one behind the other; of stripes of 3 MiB two are of two ranks."""
-    name, log = "/scratch/out.h5", tmp_path / "run.darshan"
-    log_of(log, 4, count=8, size=1 << 20)
-    layout = {"file": name, "file_system": "lustre", "stripe_size": str(3 << 20), "stripe_count": "4", "servers": None,
-              "lock_protocol": "server"}  # fmt: skip
-    did = {"path": "./out.h5", "collective_writes": 2, "bytes_written": 64 << 20, "direct_bytes_written": 0,
-           "rounds": 8, "write_partition": "even"}  # fmt: skip
-    numbers = {name: int(np.array([record_id(name)], np.uint64).view(np.int64)[0])}
-    (row,) = conflicts.table(log, numbers, [layout], [did])
-    assert [row[key] for key in ("writes", "units", "shared_units", "conflicts")] == [32, 11, 2, 2]
-    geometry = Geometry(end_bytes=32 << 20, stripe_size_bytes=3 << 20, servers=4, aggregators=4)
-    out = {one: simulate(geometry, one, file_system=lustre(), window_bytes=2 << 20, collectives=2).total_conflicts
-           for one in ("even", row["least_method"])}  # fmt: skip
-    assert out["even"] == row["plan_conflicts"] > row["least_conflicts"] == out[row["least_method"]]
-    document = mpiio_ext.run_report(log).document
-    text = page({**document, "storage": [layout], "locks": [row]})
-    assert f"even: {row['plan_conflicts']} of" in text and not Page(text).problems and document["locks"] == []
-    (alone,) = conflicts.table(log, numbers, [layout], [])
-    assert alone["conflicts"] == 2 and alone["method"] is None
-    local = [layout | {"lock_protocol": protocol} for protocol in ("local", "none", None)]
-    assert conflicts.table(log, numbers, local, [did]) == []
-    log_of(log, 4, dxt=False)
-    assert conflicts.table(log, numbers, [layout], [did]) == []  # nobody tells who wrote
