@@ -190,7 +190,7 @@ def _files(data: Mapping[str, Any]) -> dict[str, Any]:
     rows = 1 + max(bar["row"] for bar in bars)
     labels = [_short(label) for label in data["labels"]]
     marks = []
-    for which, name, colour, width in ((False, "I/O time of the file", "series4", 0.78),
+    for which, name, colour, width in ((False, "I/O time of the file", "series0", 0.78),
                                        (True, "on the critical path", "series1", 0.42)):  # fmt: skip
         shown = [bar for bar in bars if bar["critical"] is which]
         if shown:

@@ -17,7 +17,7 @@ from mpiio_ext.common.units import seconds_text, size_text
 
 _LAYERS = ("POSIX", "STDIO")
 #: Numbers of the looks of reads and writes; those of the time line of ranks.
-_LOOKS = (("read", 4), ("written", 1))
+_LOOKS = (("read", 0), ("written", 1))
 #: Curves in the chart of files, and the shares of their bytes that are not in it from which on that is told, and from
 #: which on there is no chart.
 _MOST_SERIES, _LOST, _TOO_MUCH = 4, 0.02, 0.5
