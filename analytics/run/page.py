@@ -73,7 +73,7 @@ def _files(document: Document, most: int) -> Section:
     least = "At least " if document.get("crowded") else ""
     note = f"{least}{count_text(left, 'more file')}, with less time: not shown." if left > 0 else ""
     columns = ("file", "accessed by", "read", "written", "pattern and sizes of requests", "arrays, by its views",
-               "calls", "opens", "time of a rank", "of it opening, metadata")  # fmt: skip
+               "calls", "opens", "time of a rank", "of it opening, closing, metadata")  # fmt: skip
     known = [place for place in range(len(columns)) if place != _ARRAYS or any(row[place] != "–" for row in rows)]
     numbers = (False, False, True, True, False, False, False, True, True, True)
     grid = Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],

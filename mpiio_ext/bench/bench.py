@@ -214,8 +214,9 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
                            failure="the bench had not ended when this was written", final=False)
 
     with progress_of_rank_0(comm, options.progress, work.runs * options.repetitions,
-                            at_most=options.budget_s > 0) as bar:  # fmt: skip
-        advance = within_budget(bar, once=work.runs, budget_s=options.budget_s)
+                            about=options.budget_s > 0) as bar:  # fmt: skip
+        advance = within_budget(bar, once=work.runs, most=work.runs * options.repetitions,
+                                budget_s=options.budget_s)
         runner = _runner(comm, options, work, place.folder, keeping(advance, keep))
         rows = runner.rows
         schedule = Schedule(comm=comm, cases=work.cases, run_case=runner.repetition, repetitions=options.repetitions,

@@ -15,10 +15,13 @@ from click.testing import CliRunner
 
 import mpiio_ext
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.factors.extract import with_jobs
+from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.timeline import rank_chart
+from mpiio_ext.analytics.run import files as accessed
 from mpiio_ext.analytics.run import gather, library, opening, over_time
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
@@ -134,7 +137,13 @@ def test_the_time_of_opening_is_shown(tmp_path: pathlib.Path) -> None:
     document = mpiio_ext.run_report(tmp_path / "run.darshan").document
     assert ["of it opening, closing, metadata", "500 ms"] in document["facts"]
     assert document["files"][0]["opening_s"] == pytest.approx(0.5)
-    assert "of it opening, metadata</th>" in page(document)
+    tables, activity, _ = gather._tables(tmp_path / "run.darshan", [])
+    of_log = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
+    assert activity is not None  # where MPI-IO calls take longer to open, both have that
+    activity.calls[of_log.table["file_id"][0].as_py()] = Calls(opening=0.7)
+    each, parts = accessed.own_time(of_log, activity, 10.0)
+    assert accessed.in_io(of_log, activity, 4, 10.0)[1] == parts[0] == pytest.approx(0.7) and each[0] > 9
+    assert "of it opening, closing, metadata</th>" in page(document)
 
 
 def test_mapped_memory_withholds_the_sentence(tmp_path: pathlib.Path) -> None:
