@@ -87,29 +87,31 @@ def progress_of_rank_0(
 def within_budget(advance: Advance, *, once: int, most: int, budget_s: float) -> Advance:
     """Return what moves a bar of rows that a budget ends: the time that is left is the budget's.
 
-    There are as many rows as fit into that time at the speed so far, until the number of rows is told.
+    There are as many rows as fit into that time at the speed so far, at least those that are run in any case.
 
     Parameters
     ----------
     advance : moves the bar.
-    once : rows that are run in any case, which may take longer.
+    once : rows that are run in any case, which may take longer; `of` tells another number, and others are behind it.
     most : rows of all repetitions.
     budget_s : 0 = no limit.
     """
     if not budget_s:
         return advance
-    begin_s, done, told = time.monotonic(), 0.0, False
+    since_s = begin_s = time.monotonic()
+    since, done, least = 0.0, 0.0, float(once)
 
     def moved(text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None,
               left_s: float | None = None) -> None:  # fmt: skip
-        nonlocal done, told
-        done, told = done + by if to is None else to, told or of is not None
-        passed_s = time.monotonic() - begin_s
-        needed_s = passed_s * max(0.0, once - done) / done if done else 0.0
-        left_s = max(budget_s - passed_s, needed_s, 0.0) if left_s is None else left_s
-        if done and passed_s > 0 and not told:
-            of = max(once, min(most, round(done + left_s * done / passed_s)))
-        advance(text, by=by, to=to, of=of, left_s=left_s)
+        nonlocal since_s, since, done, least
+        now_s, done = time.monotonic(), done + by if to is None else to
+        if of is not None:
+            since_s, since, least = now_s, done, of
+        row_s = (now_s - since_s) / (done - since) if done > since else 0.0
+        if left_s is None:
+            left_s = max(budget_s - (now_s - begin_s), row_s * (least - done), 0.0)
+        rows = max(least, min(most, round(done + left_s / row_s))) if row_s > 0 else of
+        advance(text, by=by, to=to, of=rows, left_s=left_s)
 
     moved(by=0)
     return moved
