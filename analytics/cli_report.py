@@ -74,21 +74,22 @@ _LOW = click.option(
 
 @click.command("job", context_settings=HELP)
 @click.argument("job_id", type=int, metavar="JOBID")
+@click.option("--user", type=int, metavar="UID", help="Whose job it is, where several users have one of this ID.")
 @store_options
 @output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
 @_INTERACTIVE
 @_LOW
 def job(
-    job_id: int, setup: Path, anonymous: bool, areas: Path | None, output: Path | None, as_json: bool,
-    interactive: bool, low_bandwidth: float,
+    job_id: int, user: int | None, setup: Path, anonymous: bool, areas: Path | None, output: Path | None,
+    as_json: bool, interactive: bool, low_bandwidth: float,
 ) -> None:  # fmt: skip
     """Diagnose the job JOBID: what was slow, on what evidence, and what would help."""
     from mpiio_ext.analytics.report.job import job_tables, store_osts
     from mpiio_ext.analytics.report.logs import Logs, logs_of_store
 
     with miner_of(setup) as miner:
-        tables = job_tables(miner, job_id)
+        tables = job_tables(miner, job_id, user)
         paths, gone = logs_of_store(miner, tables)
         one = Logs(tables, paths, osts=store_osts(miner, tables))
     found = areas_of(areas)

@@ -46,22 +46,37 @@ _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-def job_tables(source: Source, job_id: int) -> dict[str, pa.Table]:
+def job_tables(source: Source, job_id: int, user: int | None = None) -> dict[str, pa.Table]:
     """Return the rows of a job in every table that the store has.
+
+    Parameters
+    ----------
+    user : whose job it is: schedulers of several machines give the same IDs.
 
     Raises
     ------
     AnalyticsError
-        The store has no log of this job.
+        The store has no log of this job, or logs of several users.
     """
+    import pyarrow.compute as pc
+
     found = {}
     for name in ("darshan_job", "darshan_file", "slurm"):
         if name == "slurm" and not has(source, name):
             continue
         rows = expression(source, name)
         found[name] = fetch(rows.filter(rows["job_id"] == job_id))
-    if not found["darshan_job"].num_rows:
+    logs = found["darshan_job"]
+    if user is not None:
+        logs = logs.filter(pc.fill_null(pc.equal(logs["uid"], user), False))
+        own = pc.is_in(found["darshan_file"]["log_id"], logs["log_id"].combine_chunks())
+        found |= {"darshan_job": logs, "darshan_file": found["darshan_file"].filter(own)}
+    if not logs.num_rows:
         raise AnalyticsError(f"job {job_id}: the store has no log of it; `mpiio-ext analyze manifest` lists the logs")
+    if (count := pc.count_distinct(logs["uid"]).as_py()) > 1:
+        raise AnalyticsError(f"job {job_id}: the store has logs of {count} users with this ID; --user says whose job it"
+                             f" is (`mpiio-ext analyze query darshan_job --filter 'job_id = {job_id}' --group uid` lists"
+                             " them)")  # fmt: skip
     lmt = _lmt_rows(source, found)
     return found | ({"lmt": lmt} if lmt is not None else {})
 
