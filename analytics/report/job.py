@@ -74,8 +74,8 @@ def job_tables(source: Source, job_id: int, user: int | None = None) -> dict[str
     if not logs.num_rows:
         raise AnalyticsError(f"job {job_id}: the store has no log of it; `mpiio-ext analyze manifest` lists the logs")
     if (count := pc.count_distinct(logs["uid"]).as_py()) > 1:
-        raise AnalyticsError(f"job {job_id}: the store has logs of {count} users with this ID; --user says whose job it"
-                             f" is (`mpiio-ext analyze query darshan_job --filter 'job_id = {job_id}' --group uid` lists"
+        raise AnalyticsError(f"job {job_id}: the store has logs of {count} users with this ID; --user says whose it is"
+                             f" (`mpiio-ext analyze query darshan_job --filter 'job_id = {job_id}' --group uid` lists"
                              " them)")  # fmt: skip
     lmt = _lmt_rows(source, found)
     return found | ({"lmt": lmt} if lmt is not None else {})
