@@ -122,7 +122,9 @@ def logs(
     found = areas_of(areas)
     anonymous = anonymous or found is not None
     system = _system(site, sources)
-    jobs = by_job(_converted(files, anonymous), one_job=one_job)
+    whole, unread = _converted(files, anonymous)
+    jobs = by_job(whole, one_job=one_job)
+    jobs = [dataclasses.replace(one, unread=unread if len(jobs) == 1 else ()) for one in jobs]
     if output is not None and len(jobs) > 1:
         raise click.UsageError("-o makes a page of one job; of many, fill a store (init) and use `report`")
     for number, one in enumerate(jobs if system is not None else ()):
@@ -180,23 +182,27 @@ def _disks(
     return disks
 
 
-def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[str, pa.Table]]]:
-    """Return the tables of each log; those that cannot be read are told on stderr, and an error if none can."""
+def _converted(
+    files: Sequence[Path], anonymous: bool
+) -> tuple[list[tuple[Path, dict[str, pa.Table]]], list[str]]:
+    """Return the tables of each log, and those that cannot be read, which stderr tells; an error if none can."""
     from mpiio_ext.analytics.report.logs import converted
 
     for path in files:
         if not path.is_file():
             raise AnalyticsError(cannot_read(path, missing()))
-    found = []
+    found, unread = [], []
     for path, outcome, tables in converted(files):
         if outcome.status != "whole":
             reason = outcome.status if anonymous else f"{path}: {outcome.status}: {outcome.reason}"
             tell(reason)
         if outcome.status != "skipped":
             found.append((path, tables))
+        else:
+            unread.append(path.name)
     if not found:
         raise AnalyticsError("no log could be read")
-    return found
+    return found, unread
 
 
 def _tell(told: Told, output: Path | None, as_json: bool, interactive: bool) -> None:

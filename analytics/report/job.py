@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _MARGIN_S, _STEP_S = 60.0, 5.0
 #: Applications of a job that are named.
 _MOST_APPS = 5
+#: Logs that are named because they cannot be read.
+_MOST_LOGS = 5
 #: Files that are drawn.
 _MOST_FILES = 16
 #: Of these, files that are drawn for comparison where there are more.
@@ -175,8 +177,8 @@ def _opened(jobs: pa.Table) -> int | None:
     return None if None in counts else sum(counts)
 
 
-def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
-    """Return what the logs say about a job, in words."""
+def facts(tables: Mapping[str, pa.Table], known: Known | None = None) -> list[tuple[str, str]]:
+    """Return what the logs say about a job, in words; and which logs say nothing."""
     from mpiio_ext.analytics.diagnosis.diagnose import uncounted
 
     jobs, files = tables["darshan_job"], data_files(tables)
@@ -204,6 +206,10 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     out += [("note", text) for text in uncounted(jobs)]
     if any(jobs["partial"].to_pylist()):
         out.append(("note", "a log is partial: what it has lost is not counted"))
+    if known is not None and known.unread:
+        names = ", ".join([*known.unread[:_MOST_LOGS], *(["…"] if known.unread[_MOST_LOGS:] else [])])
+        words = f"{count_words(len(known.unread), 'log')}, of which nothing is counted"
+        out.append(("not read", words if known.anonymous else f"{words}: {names}"))
     return out
 
 
@@ -221,8 +227,8 @@ def document(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
     jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
     own = own_shares(tables)
     told = diagnoses(tables, known, own) if steps is None else [dict(one) for _, one in steps.told()]
-    found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)), "diagnosis": told,
-                             "directions": {}}  # fmt: skip
+    found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables, known)),
+                             "diagnosis": told, "directions": {}}  # fmt: skip
     if not told:
         found["undiagnosed"] = f"Nothing could be diagnosed: {_no_diagnosis(tables)}."
     for direction in _DIRECTIONS:
