@@ -115,11 +115,13 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
         read, write, meta, slowest = ((8, 9, 10, 14) if new else (6, 7, 8, 12))
         times = part["times"][:, [read, write, meta, slowest, read - 1]].astype(float)
         opens = part["counters"][:, :2].astype(np.int64).sum(axis=1)  # independent and collective ones
+        shares = _largest_shares(part, found.processes)
         for file, rank, opened, (reading, writing, rest, longest, closed) in zip(
             part["file"].tolist(), part["rank"].tolist(), opens.tolist(), times.tolist(), strict=True
         ):
             calls = found.calls.setdefault(signed(file), Calls())
             calls.opens += max(opened, 0)
+            calls.given = shares.pop(0)
             calls.unclosed = closed <= 0 and (calls.unclosed or signed(file) not in seen)
             seen.add(signed(file))
             mpi, ranks = calls.mpi, found.processes if rank < 0 else 1
@@ -129,6 +131,18 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
             for way, own, other in ((False, reading, writing + rest), (True, writing, reading + rest)):
                 most = max(own / ranks, min(own, longest - other / ranks)) if rank < 0 else own
                 mpi[way] = max(mpi[way], most)
+
+
+def _largest_shares(part: Requests, processes: int) -> list[float]:
+    """Return the least share of a shared file's bytes that its busiest rank can have; 0 where it is not known.
+
+    The log has the variance of the ranks' bytes: their squares add up to at most the bytes of the busiest times all.
+    """
+    moved = np.maximum(part["counters"][:, 14:16].astype(float), 0.0).sum(axis=1)
+    variance, shared = part["times"][:, -1].astype(float), part["rank"].astype(np.int64) < 0
+    squared = np.where(shared & (moved > 0), moved, np.inf) ** 2
+    least = processes * np.maximum(variance, 0.0) / squared + shared * (moved > 0) / processes
+    return np.asarray(np.minimum(least, 1.0)).tolist()  # type: ignore[no-any-return]
 
 
 def _add_alone(found: Activity, part: Requests, place: int) -> None:

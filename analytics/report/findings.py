@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.analytics.diagnosis.limits import Limits
@@ -33,6 +33,7 @@ class Known:
     activity : what DXT and HEATMAP of its log tell.
     disks : which disks were down or not ready when it began.
     limits : from which values on something is a cause.
+    unread : logs that were named and cannot be read; whose they are is not known.
     """
 
     anonymous: bool = False
@@ -40,6 +41,7 @@ class Known:
     activity: Activity | None = None
     disks: DiskStates | None = None
     limits: Limits = dataclasses.field(default_factory=Limits)
+    unread: Sequence[str] = ()
 
 
 def diagnoses(
@@ -54,7 +56,7 @@ def diagnoses(
     """
     from mpiio_ext.analytics.diagnosis import diagnose
 
-    how = vars(known or Known())
+    how = {name: value for name, value in vars(known or Known()).items() if name != "unread"}
     found: list[tuple[tuple[bool, bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:
         one = diagnose(tables["darshan_job"], tables["darshan_file"], direction,

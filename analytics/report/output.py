@@ -137,7 +137,7 @@ def job_page(
     grids = [Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False),
                   rows=rows)] if rows else []  # fmt: skip
     sections = [
-        Section(anchor="job", title="The job", facts=[*job.facts(tables), *_speed_facts(found)]),
+        Section(anchor="job", title="The job", facts=[*job.facts(tables, known), *_speed_facts(found)]),
         Section(anchor="diagnosis", title="Diagnosis", findings=told,
                 sentences=[text for text in exact if text != _plain(text)],
                 grids=[] if steps is None else [_steps_grid(steps)]),
@@ -193,7 +193,7 @@ def job_text(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
     """Return what is known of a job as text: facts, diagnosis, factors; arguments as of `job_page`."""
     found = job.document(tables, known, steps)
     lines = [f"job {found['job_id']}", ""]
-    every = [*job.facts(tables), *_speed_facts(found)]
+    every = [*job.facts(tables, known), *_speed_facts(found)]
     width = max(len(name) for name, _ in every)
     lines += [f"  {name:<{width}}  {text}" for name, text in every]
     if steps is None:
