@@ -9,6 +9,7 @@ of the Python that runs this; ways take turns within each round, the order rotat
 native      the MPI library alone
 two_phase   this library without delegates
 cached      ``mpiox_collective=cached`` with ``--delegates`` delegates
+collective  the same with ``romio_no_indep_rw=true``: ranks need not come together for a call
 
 The time of writing runs from the first call to the end of the close, when all bytes are in the file; that of reading
 likewise. Ratios are formed within a round. Every byte is compared, of the file and of what was read.
@@ -30,7 +31,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-WAYS = ("native", "two_phase", "cached")
+WAYS = ("native", "two_phase", "cached", "collective")
 STRIPE = 1024 * 1024
 
 
@@ -93,8 +94,10 @@ def launch(options: argparse.Namespace, way: str, slow: Path) -> dict[str, float
             environment |= {"LD_PRELOAD": str(slow), "SLOW_STORAGE_PATH": f"{folder}/data",
                             "SLOW_STORAGE_US": str(options.latency_us), "SLOW_STORAGE_MBPS": str(options.mbps)}
         run = [str(tools / "mpiio-ext"), "run", f"--stats={folder}/stats"]
-        if way == "cached":
+        if way in ("cached", "collective"):
             run += ["-H", f"mpiox_delegates={options.delegates}", "-H", "mpiox_collective=cached"]
+        if way == "collective":
+            run += ["-H", "romio_no_indep_rw=true"]
         command = [str(mpirun), "-n", str(options.ranks), *([] if way == "native" else [*run, "--"]), sys.executable,
                    __file__, "--work", f"{folder}/data", str(options.variables), str(options.bytes)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)

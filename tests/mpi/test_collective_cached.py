@@ -27,16 +27,18 @@ HINTS = "mpiox_delegates=2:mpiox_delegate_page=4k:mpiox_delegate_cache=512k"
 def test_no_byte_depends_on_who_is_late(tmp_path: pathlib.Path, per_node: int, mode: str, more: str) -> None:
     """A rank returns before the others come; the later of two collectives wins; sizes and reads wait; errors are told.
 
-    On one node the others learn of an error by the sync, between nodes at once.
+    Where ranks need not come together, on one node, the others learn of a wrong argument by the sync, else at once.
     """
     env = {"MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_mode={mode}{more}", "MPIOX_RANKS_PER_NODE": str(per_node)}
     program = [PROGRAMS / "collective_cached.py", tmp_path / "file", "one" if per_node == 0 else "several"]
     launch = python_run(program, RANKS, env=env, timeout_s=120)
     seen = json.loads(next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))[5:])
     assert [rank["without_waiting"] for rank in seen] == ["right"] * RANKS, launch.describe()
-    assert [rank["order"] for rank in seen] == [0] * RANKS, launch.describe()
+    assert [rank["order"] for rank in seen] == [[0, 0]] * RANKS, launch.describe()
+    assert [rank["alone_before"] for rank in seen] == [0] * RANKS, launch.describe()
     assert [rank["alone_behind"] for rank in seen] == [[True] * 3] * RANKS, launch.describe()
     assert [rank["ways"] for rank in seen] == [{"auto": 1, "two_phase": 0, "cached": 2}] * RANKS, launch.describe()
     for number, rank in enumerate(seen):
-        first = "MPI_ERR_ARG" if number == 1 or per_node else "fine"
-        assert rank["errors"] == [first, "fine", "fine" if per_node else "MPI_ERR_ARG", "fine"], launch.describe()
+        together = ["MPI_ERR_ARG", "fine", "fine", "fine"]
+        alone = ["MPI_ERR_ARG" if number == 1 else "fine", "fine", "MPI_ERR_ARG", "fine"]
+        assert rank["errors"] == [together, together if per_node else alone], launch.describe()

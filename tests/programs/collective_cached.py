@@ -21,9 +21,10 @@ LATE_S = 0.01
 NOTHING = np.empty(0, np.uint8)
 
 
-def opened(path: str, way: str = "cached", mode: int = MPI.MODE_RDWR) -> MPI.File:
-    """Open a file whose collectives take the way."""
-    return MPI.File.Open(COMM, path, mode | MPI.MODE_CREATE, MPI.Info.Create({"mpiox_collective": way}))
+def opened(path: str, way: str = "cached", mode: int = MPI.MODE_RDWR, *, alone: bool = False) -> MPI.File:
+    """Open a file whose collectives take the way; `alone`: it says that it has no independent accesses."""
+    hints = {"mpiox_collective": way, "romio_no_indep_rw": "true" if alone else "false"}
+    return MPI.File.Open(COMM, path, mode | MPI.MODE_CREATE, MPI.Info.Create(hints))
 
 
 def bytes_of(value: int, length: int = BLOCK) -> np.ndarray:
@@ -33,7 +34,7 @@ def bytes_of(value: int, length: int = BLOCK) -> np.ndarray:
 
 def without_waiting(path: str) -> str:
     """Rank 0 returns from a collective write before rank 1 begins it, and reads what it has written."""
-    file = opened(path)
+    file = opened(path, alone=True)
     got = np.empty(BLOCK, np.uint8)
     if RANK == 1:
         COMM.recv(source=0)
@@ -61,10 +62,10 @@ def written_in_turns(base: int) -> np.ndarray:
     return expected
 
 
-def order(path: str) -> int:
+def order(path: str, *, alone: bool) -> int:
     """Return how often the earlier of two collectives has won, or a read saw a write that came later."""
     wrong, got = 0, np.empty(BLOCK, np.uint8)
-    file = opened(path)
+    file = opened(path, alone=alone)
     for base in range(ROUNDS):
         write_in_turns(file, base)
         if (base + 2) % RANKS == RANK:
@@ -76,7 +77,7 @@ def order(path: str) -> int:
     stored = np.fromfile(path, np.uint8)
     wrong += not np.array_equal(stored, np.concatenate([bytes_of(base + 20) for base in range(ROUNDS)]))
     for way in ("cached", "auto"):
-        file = opened(f"{path}.{way}", way, MPI.MODE_WRONLY)
+        file = opened(f"{path}.{way}", way, MPI.MODE_WRONLY, alone=alone)
         file.Write_at(ROUNDS * BLOCK + RANK, bytes_of(ROUNDS, 1))  # from now on "auto" goes through the delegates, too
         for base in range(ROUNDS):
             write_in_turns(file, base)
@@ -84,6 +85,19 @@ def order(path: str) -> int:
         stored = np.fromfile(f"{path}.{way}", np.uint8)[: ROUNDS * BLOCK]
         wrong += not np.array_equal(stored, np.concatenate([written_in_turns(base) for base in range(ROUNDS)]))
     return wrong
+
+
+def alone_before(path: str) -> int:
+    """Return how often an independent write has won over the collective behind it, to which its rank is late."""
+    file = opened(path)
+    for base in range(ROUNDS):
+        if base % RANKS == RANK:
+            time.sleep(LATE_S)
+            file.Write_at(base * BLOCK, bytes_of(base))
+        file.Write_at_all(base * BLOCK, bytes_of(base + 7) if (base + 1) % RANKS == RANK else NOTHING)
+    file.Close()
+    stored = np.fromfile(path, np.uint8).reshape(ROUNDS, BLOCK)
+    return sum(not np.array_equal(stored[base], bytes_of(base + 7)) for base in range(ROUNDS))
 
 
 def alone_behind(path: str) -> list[bool]:
@@ -118,9 +132,9 @@ def said(call: Any, *arguments: Any) -> str:
     return "fine"
 
 
-def errors(path: str) -> list[str]:
+def errors(path: str, *, alone: bool) -> list[str]:
     """Rank 1 gives a wrong offset: what each call says."""
-    file = opened(path)
+    file = opened(path, alone=alone)
     first = said(file.Write_at_all, -1 if RANK == 1 else RANK * BLOCK, bytes_of(RANK))
     second = said(file.Write_at_all, RANK * BLOCK, bytes_of(RANK))
     found = [first, second, said(file.Sync), said(file.Sync)]
@@ -149,10 +163,11 @@ def main() -> None:
     path, one_node = sys.argv[1], sys.argv[2] == "one"
     seen = {
         "without_waiting": without_waiting(f"{path}.1") if one_node else "right",
-        "order": order(f"{path}.2"),
-        "alone_behind": alone_behind(f"{path}.3"),
-        "errors": errors(f"{path}.4"),
-        "ways": ways(f"{path}.5"),
+        "order": [order(f"{path}.2.{alone}", alone=alone) for alone in (False, True)],
+        "alone_before": alone_before(f"{path}.3"),
+        "alone_behind": alone_behind(f"{path}.4"),
+        "errors": [errors(f"{path}.5.{alone}", alone=alone) for alone in (False, True)],
+        "ways": ways(f"{path}.6"),
     }
     every = COMM.gather(seen)
     if every is not None:

@@ -138,6 +138,7 @@ typedef struct mpiox_hints {
     int32_t delegate_owners;     /* mpiox_delegate_owners: delegates that own pages of the file; 0 = as suits it */
     char arbiter[256];           /* mpiox_arbiter: folder of the arbiter that gives the job I/O nodes; "" = none */
     char arbiter_name[64];       /* mpiox_arbiter_name: of the program, for its curve; "" = its executable's */
+    bool collective_only;        /* romio_no_indep_rw: the program makes no independent access, it says */
     uint8_t source[64];          /* mpiox_hint_source by registry index */
 } mpiox_hints;
 

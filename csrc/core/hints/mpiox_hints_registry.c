@@ -128,8 +128,8 @@ static const mpiox_hint_spec specs[] = {
     CHOICE("mpiox_exchange", exchange, exchange_words, "auto | two_phase | direct", "auto",
            "two_phase collects data in the aggregators' buffers; direct lets every rank access its own pieces"),
     CHOICE("mpiox_collective", collective, collective_words, "auto | two_phase | cached", "auto",
-           "of a file with delegates; cached: each rank gives them its part, and waits for no other rank's call; auto: "
-           "through them where the file is cached there, else two-phase"),
+           "of a file with delegates; cached: each rank gives them its part, without exchange; auto: "
+           "so where the file is cached there already, else two-phase"),
     CHOICE("mpiox_io_rank", io_rank, io_rank_words, "any | owner", "any",
            "which ranks of a node issue the file-system requests of an aggregator on it"),
     CHOICE("mpiox_coherence", coherence, coherence_words, "auto | refresh | native", "auto",

@@ -46,56 +46,52 @@ static void account(const mpiox_route *route, const mpiox_request *request, cons
     mpiox_stats_say(stats, request->write, NULL, false, why);
 }
 
-/* Every rank accesses its own part through the delegates. What it writes must be there before the next collective of
- * another rank: it is not collected. */
-static void access_part(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
-{
-    mpiox_forwarded_access(route->forwarded, request, outcome);
-    if (request->write)
-        mpiox_forwarded_drain(route->forwarded, &outcome->error);
-}
-
-/* The error is agreed. */
-static int collective_through_delegates(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
-{
-    access_part(route, request, outcome);
-    mpiox_topology_agree_error(route->file->topology, &outcome->error);
-    account(route, request, outcome, "through delegates: accesses of this file are cached there");
-    return outcome->error.code;
-}
-
-/* The same on all ranks: may a collective do without their agreement? */
 static bool is_cached(const mpiox_route *route)
 {
-    return through_delegates(route) && route->all_ours && route->file->hints.collective == MPIOX_COLLECTIVE_CACHED;
+    return through_delegates(route) && route->file->hints.collective == MPIOX_COLLECTIVE_CACHED;
+}
+
+/* The same on all ranks: may each begin without knowing that the others have come? */
+static bool begins_alone(const mpiox_route *route)
+{
+    return is_cached(route) && route->all_ours && route->file->hints.collective_only;
+}
+
+static bool ends_alone(const mpiox_route *route)
+{
+    return is_cached(route) && mpiox_topology_one_node(route->file->topology);
 }
 
 void mpiox_route_wait(const mpiox_route *route)
 {
-    if (is_cached(route) && mpiox_topology_one_node(route->file->topology))
+    if (ends_alone(route))
         mpiox_topology_wait_steps(route->file->topology);
 }
 
-/* The same without waiting for ranks that are late. */
-static int access_cached(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
+/* Every rank accesses its own part through the delegates. What it writes must be there before the next collective of
+ * another rank: it is not collected. */
+static int collective_through_delegates(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
 {
     mpiox_topology *topology = route->file->topology;
 
-    mpiox_route_wait(route);
     if (request->local_error.code == MPIOX_OK)
-        access_part(route, request, outcome);
+        mpiox_forwarded_access(route->forwarded, request, outcome);
     else
         *outcome = (mpiox_outcome){.bytes = 0, .error = request->local_error};
-    if (outcome->error.code == MPIOX_E_UNSUPPORTED) /* which the other ranks would have to know of */
+    if (request->write)
+        mpiox_forwarded_drain(route->forwarded, &outcome->error);
+    if (is_cached(route) && outcome->error.code == MPIOX_E_UNSUPPORTED) /* which all ranks would have to know of */
         outcome->error.code = MPIOX_E_NOMEM;
-    if (!mpiox_topology_one_node(topology)) {
-        mpiox_topology_agree_error(topology, &outcome->error);
-    } else {
+    if (ends_alone(route)) {
         if (outcome->error.code != MPIOX_OK)
             mpiox_forwarded_note_error(route->forwarded, &outcome->error);
         mpiox_topology_end_step(topology);
+    } else {
+        mpiox_topology_agree_error(topology, &outcome->error);
     }
-    account(route, request, outcome, "through delegates: mpiox_collective=cached");
+    account(route, request, outcome,
+            is_cached(route) ? "through delegates: mpiox_collective=cached"
+                             : "through delegates: accesses of this file are cached there");
     return outcome->error.code;
 }
 
@@ -135,9 +131,10 @@ int mpiox_route_collective(const mpiox_route *route, const mpiox_request *reques
         bypass(route, request);
         return code;
     }
-    if (is_cached(route)) {
+    if (begins_alone(route)) {
         mpiox_topology_forbid_mpi(background && !topology->threads);
-        const int code = access_cached(route, request, outcome);
+        mpiox_route_wait(route);
+        const int code = collective_through_delegates(route, request, outcome);
         mpiox_topology_forbid_mpi(false);
         return code;
     }
