@@ -364,7 +364,7 @@ class DarshanCounters(Source):
             try:
                 return form_of(pq.read_schema(head.path).names) is not None
             except (pa.ArrowException, OSError, ValueError):
-                return False
+                return True  # nobody else reads Parquet: reading it says what is wrong
         lines = first_lines(head.text, 1)
         try:
             return bool(lines) and form_of(csv_values(lines[0])) is not None

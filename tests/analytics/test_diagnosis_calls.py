@@ -185,7 +185,7 @@ def test_data_that_are_read_more_often_than_there_are_ranks(over: int, words: st
     assert words in told(row, "read").conclusion
 
 
-@pytest.mark.parametrize(("behind", "words"), [(0, "small and each before the one before"),
+@pytest.mark.parametrize(("behind", "words"), [(0, "small and none of them behind the one before"),
                                                (50, "small and at random places")])  # fmt: skip
 def test_backward_is_not_random(behind: int, words: str) -> None:
     row = file(0, 10, "read", **small("read", seq_reads=behind))
