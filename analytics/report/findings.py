@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.analytics.diagnosis.limits import Limits
+from mpiio_ext.analytics.report import howto
 from mpiio_ext.common import page
 
 if TYPE_CHECKING:
@@ -98,5 +99,6 @@ def _shown(finding: Finding, direction: str) -> tuple[tuple[int, float], page.Fi
     advice = [f"{one.text}{f' ({one.see})' if one.see else ''}{f' Command: `{one.command}`' if one.command else ''}"
               for one in finding.advice]  # fmt: skip
     weight: Literal["warning", "note"] = "warning" if finding.share >= _WARNING else "note"
-    shown = page.Finding(weight=weight, title=finding.title, evidence=evidence, advice=advice)
+    links = howto.links(finding.cause, finding.files, [one.see for one in finding.advice])
+    shown = page.Finding(weight=weight, title=finding.title, evidence=evidence, advice=advice, links=links)
     return (finding.rank[0], -finding.time), shown
