@@ -257,13 +257,20 @@ static void start_at_end(mpiox_handle *handle)
     mpiox_storage_unpin(storage);
 }
 
+static bool prepare_collective(mpiox_file *file, void *context, int values[MPIOX_FILE_COMPANION_VALUES])
+{
+    return mpiox_collective_prepare(file, context, values);
+}
+
 /* On all ranks or on none: without collectives the file stays with the MPI library. */
-static void attach_collective(mpiox_handle *handle, MPI_Comm comm, mpiox_file *file)
+static void attach_collective(mpiox_handle *handle, MPI_Comm comm, mpiox_file *file, mpiox_collective *prepared,
+                              const mpiox_file_companion *companion)
 {
     mpiox_topology *topology = file->topology;
     mpiox_error error;
 
-    if (mpiox_collective_create(file, &handle->collective, &handle->why_native) != MPIOX_OK) {
+    if (mpiox_collective_create(file, prepared, companion->agreed ? companion->values : NULL, &handle->collective,
+                                &handle->why_native) != MPIOX_OK) {
         mpiox_file_close(file, &error);
         mpiox_topology_release(topology);
         return;
@@ -301,15 +308,19 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
 
     if (o->wanted) { /* as rank 0 sees it: name and mode may differ in a wrong program */
         mpiox_file *file;
+        mpiox_collective *prepared = NULL;
+        mpiox_file_companion companion = {.prepare = prepare_collective, .context = &prepared};
         const char *why_not;
 
         const char *path = handle != NULL && !handle->path_unknown ? handle->path : NULL;
 
-        mpiox_file_open(comm, &o->choice, path, amode, &o->hints, opened, &all_opened, &file, &why_not);
+        mpiox_file_open(comm, &o->choice, path, amode, &o->hints, opened, &companion, &all_opened, &file, &why_not);
         if (file != NULL)
-            attach_collective(handle, comm, file);
+            attach_collective(handle, comm, file, prepared, &companion);
         else if (handle != NULL)
             handle->why_native = handle->path_unknown && opened ? which_file : why_not;
+        if (file == NULL)
+            mpiox_collective_free(prepared);
     }
     if (o->few_descriptors && handle != NULL)
         handle->why_native = "native: few descriptors are left (ulimit -n)";
