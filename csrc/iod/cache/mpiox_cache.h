@@ -108,6 +108,7 @@ typedef struct mpiox_file_record {
     char path[MPIOX_CACHE_PATH_BYTES]; /* absolute */
     _Atomic int64_t end;               /* one past the last byte ever deposited since the file was opened; 0: none */
     _Atomic int32_t error_count;
+    _Atomic int32_t drain_errno; /* why writing behind the close does not go on, 0: it does */
     _Atomic int64_t collectives; /* accesses of this node's ranks in collectives that did not use the delegates */
     /* Who owns the pages. The file is cut into units (stripes) of unit_pages pages; unit u belongs to range u mod
      * ranges, and range r to delegate owner_of[r] as far as this delegate knows. Only if that is this one it serves
@@ -128,7 +129,10 @@ enum {
     MPIOX_FILE_WRITABLE = 2,
     MPIOX_FILE_REPLICA = 4,
     MPIOX_FILE_DIRECT_READ = 8,  /* the delegate's reads of whole blocks go past the page cache, */
-    MPIOX_FILE_DIRECT_WRITE = 16 /* and its writes: as the hints direct_read and direct_write say */
+    MPIOX_FILE_DIRECT_WRITE = 16, /* and its writes: as the hints direct_read and direct_write say */
+    MPIOX_FILE_STAGED = 32,       /* its pages are not written before it is closed, or somebody waits for that */
+    MPIOX_FILE_HIDDEN = 64,       /* its path is a staging name (mpiox_storage_staging.h) */
+    MPIOX_FILE_DRAINING = 128     /* closed; the delegate, which counts as an opener, writes what is left of it */
 };
 enum { MPIOX_RANGE_MOVING = -1 };
 

@@ -5,6 +5,7 @@
  * Algorithm.  One survivor at a time, by a robust lock. Wait until every thread of the delegate is gone (one may still
  *             be in a file-system call, which could otherwise write old bytes over newer ones). Then, frame by frame
  *             in file order: wait for clients in the middle of an access, write the dirty runs, clear the marks.
+ *             A file that was being written behind its close then gets its name, if nobody has it open.
  *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) are left alone: their originals may be newer.
  * Guarantees. A byte that a finished access deposited is in the file, or named by a deferred error of the file, before
  *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can go on when this
@@ -17,6 +18,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "mpiox_storage_staging.h"
 
 static const double patience_s = 2; /* for clients that have frames pinned, all together */
 
@@ -165,6 +168,20 @@ static int64_t rescue_all(const mpiox_cache *cache)
     return self.rescued;
 }
 
+/* Files that were being written behind their close are as whole as the delegate would have made them. */
+static void end_staging(const mpiox_cache *cache)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        mpiox_file_record *record = &cache->header->files[i];
+        const int32_t both = MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING;
+        bool renamed;
+        if ((atomic_load(&record->flags) & both) == both && atomic_load(&record->openers) == 1 &&
+            mpiox_cache_error_count(cache, i) == 0)
+            (void)mpiox_storage_staging_end(record->path, cache->header->delegate, record->device, record->inode,
+                                            &renamed);
+    }
+}
+
 int64_t mpiox_cache_rescue(const mpiox_cache *cache)
 {
     mpiox_cache_header *header = cache->header;
@@ -174,6 +191,7 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache)
     if (mpiox_futex_get(&header->state) == MPIOX_CACHE_DEAD) {
         await_threads(cache);
         rescued = rescue_all(cache);
+        end_staging(cache);
         atomic_fetch_add_explicit(&header->counters.rescued_bytes, rescued, memory_order_relaxed);
         mpiox_futex_set(&header->state, MPIOX_CACHE_RESCUED);
     }
