@@ -237,6 +237,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/api/mpiio_ext_delegates.c
     csrc/entry/api/mpiio_ext_delegates_own.c
     csrc/entry/api/mpiio_ext_delegates_ping.c
+    csrc/entry/api/mpiio_ext_delegates_recover.c
     csrc/entry/api/mpiio_ext_group.c
     csrc/entry/api/mpiio_ext_hints.c
     csrc/entry/api/mpiio_ext_layout.c

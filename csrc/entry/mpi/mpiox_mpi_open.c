@@ -125,8 +125,7 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         out->choice = mpiox_file_choose(comm, &out->hints);
     out->choice.foreground = out->waits_hidden;
     out->staging = mpiox_mpi_staging_begin(
-        &(mpiox_mpi_staging_opening){
-            .filename = filename, .amode = amode, .hints = &out->hints, .wanted = out->wanted},
+        &(mpiox_mpi_staging_opening){.filename = filename, .amode = amode, .hints = &out->hints, .wanted = out->wanted},
         hold);
     out->is_there |= (amode & MPI_MODE_EXCL) && out->staging.hidden && !out->staging.made;
     if (!out->staging.hidden && !out->staging.late)
@@ -259,9 +258,10 @@ static void tell_of_close(const mpiox_handle *handle)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
 
-    if (handle != NULL && handle->hints.close != MPIOX_CLOSE_WRITTEN && handle->forwarded == NULL && handle->rank == 0 &&
-        !atomic_flag_test_and_set(&said))
-        fprintf(stderr, "mpiio_ext: %s: mpiox_close=staged needs I/O delegates: MPI_File_close waits until all is written\n",
+    if (handle != NULL && handle->hints.close != MPIOX_CLOSE_WRITTEN && handle->forwarded == NULL &&
+        handle->rank == 0 && !atomic_flag_test_and_set(&said))
+        fprintf(stderr,
+                "mpiio_ext: %s: mpiox_close=staged needs I/O delegates: MPI_File_close waits until all is written\n",
                 handle->path);
 }
 
@@ -333,7 +333,8 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
         } else if (handle != NULL) {
             handle->why_native = handle->path_unknown && opened ? which_file : why_not;
         }
-        tell_of_close(handle);
+        if (opened)
+            tell_of_close(handle);
     }
     if (o->few_descriptors && handle != NULL)
         handle->why_native = "native: few descriptors are left (ulimit -n)";
@@ -415,7 +416,8 @@ static int amode_for_library(int amode, const opening *o)
 static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *o,
                       mpiox_forwarded_hold *hold, MPI_File *fh)
 {
-    const mpiox_mpi_staging_opening opening = {.filename = filename, .amode = amode, .hints = &o->hints, .wanted = true};
+    const mpiox_mpi_staging_opening opening = {
+        .filename = filename, .amode = amode, .hints = &o->hints, .wanted = true};
     char room[PATH_MAX];
 
     if (o->staging.late && !mpiox_mpi_staging_start(comm, &opening, &o->staging))
@@ -441,8 +443,8 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
     }
     const bool kept = attach(handle, comm, amode, o, name, result == MPI_SUCCESS);
 
-    mpiox_mpi_staging_opened(comm, &o->staging, name, result == MPI_SUCCESS, handle != NULL && handle->forwarded != NULL,
-                             hold);
+    mpiox_mpi_staging_opened(comm, &o->staging, name, result == MPI_SUCCESS,
+                             handle != NULL && handle->forwarded != NULL, hold);
     if (kept) {
         insert(handle);
         mpiox_mpi_show_hints(comm, filename, *fh);

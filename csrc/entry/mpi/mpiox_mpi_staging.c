@@ -50,7 +50,7 @@ static void make_whole(mpiox_service *service, const char *path, mpiox_forwarded
         mpiox_forwarded_hold_flush(*hold, &ignored);
         if (!*hidden || mpiox_now() > until)
             return;
-        mpiox_forwarded_hold_end(*hold);
+        mpiox_forwarded_hold_end(*hold, true);
         poll(NULL, 0, 2);
         *hold = find(service, path, hidden);
     }
@@ -93,7 +93,8 @@ static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
     }
     out->hidden = out->made = code == 0;
     if (code == EEXIST || code == ENAMETOOLONG) /* else the MPI library says what is wrong with the folder */
-        fprintf(stderr, "mpiio_ext: %s: no name for what is not all written yet (%s%s): it has its own from the start\n",
+        fprintf(stderr,
+                "mpiio_ext: %s: no name for what is not all written yet (%s%s): it has its own from the start\n",
                 opening->filename, code == EEXIST ? name : "", code == EEXIST ? " exists" : strerror(code));
 }
 
@@ -164,7 +165,7 @@ void mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, c
     } else if (rank == 0 && staging->made && !through_delegates) {
         unhide(name);
     }
-    mpiox_forwarded_hold_end(hold);
+    mpiox_forwarded_hold_end(hold, false);
     if (staging->held)
         PMPI_Barrier(comm);
 }
@@ -189,6 +190,6 @@ int mpiox_mpi_delete(const char *filename, MPI_Info info)
     result = PMPI_File_delete(name, info);
     if (hidden && result == MPI_SUCCESS)
         mpiox_storage_staging_forget(name);
-    mpiox_forwarded_hold_end(hold);
+    mpiox_forwarded_hold_end(hold, false);
     return result;
 }

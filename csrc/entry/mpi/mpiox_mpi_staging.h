@@ -20,11 +20,11 @@
 
 /* What rank 0 tells the others. Plain data. */
 typedef struct mpiox_mpi_staging {
-    bool hidden; /* the file is opened by its staging name */
-    bool made;   /* it was made for this opening */
+    bool hidden;  /* the file is opened by its staging name */
+    bool made;    /* it was made for this opening */
     bool striped; /* with the hints' striping */
-    bool held;   /* delegates still have bytes of it */
-    bool late;   /* the delegates have to be started before it can be made */
+    bool held;    /* delegates still have bytes of it */
+    bool late;    /* the delegates have to be started before it can be made */
 } mpiox_mpi_staging;
 
 typedef struct mpiox_mpi_staging_opening {

@@ -95,6 +95,7 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
 /* All of it is in the file, and nothing is cached. Local, blocking. 0, or the first failure. */
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error);
 void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold); /* what is cached is not written any more */
-void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold);           /* let it go; NULL-safe */
+/* Let it go; soon: somebody waits until it is whole. NULL-safe. */
+void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon);
 
 #endif

@@ -123,14 +123,14 @@ void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
     tell_all(hold, &slot, &ignored);
 }
 
-void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold)
+void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon)
 {
     mpiox_error ignored;
     mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
 
     if (!hold)
         return;
-    slot.arg[0] = 1;
+    slot.arg[0] = soon ? 2 : 1;
     tell_all(hold, &slot, &ignored);
     free(hold);
 }

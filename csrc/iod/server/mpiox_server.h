@@ -30,6 +30,7 @@ typedef struct mpiox_server mpiox_server;
 typedef struct mpiox_server_options {
     mpiox_cache_geometry geometry; /* page_bytes, cap_bytes, slots */
     char cache_dirs[256]; /* folders of which one holds the segment, as the hint has them; "": it is in memory */
+    bool keep;            /* the file there keeps its name until all that is in it is in the files */
     int64_t memory_bytes; /* the cap where none of them can hold it */
     int32_t delegate, delegates;
     int32_t io_threads;     /* 1 .. MPIOX_CACHE_MAX_THREADS - 1 */

@@ -49,7 +49,7 @@ bool mpiox_server_closes_behind(const mpiox_server *server, const mpiox_slot *sl
 {
     return slot->op == MPIOX_OP_CLOSE && slot->file >= 0 && slot->file < MPIOX_CACHE_MAX_FILES &&
            server->files[slot->file].storage != NULL &&
-           (slot->arg[0] == 1 || has(server, slot->file, MPIOX_FILE_HIDDEN));
+           (slot->arg[0] > 0 || has(server, slot->file, MPIOX_FILE_HIDDEN));
 }
 
 void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
@@ -61,10 +61,12 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
         atomic_fetch_sub(&record->openers, 1);
     } else { /* the caller's place is the delegate's now */
         file->drain.number = ++server->closings;
+        file->drain.soon = false;
         file->drain.pause = file->drain.again = file->drain.failing_since = 0;
         atomic_store(&record->drain_errno, 0);
         atomic_fetch_or(&record->flags, MPIOX_FILE_DRAINING);
     }
+    file->drain.soon |= slot->arg[0] == 2;
     MPIOX_COUNT(server, requests, 1);
     mpiox_ring_answer(slot, MPIOX_OK);
     mpiox_server_wake(server);
@@ -121,17 +123,23 @@ static void list_pages(mpiox_server *server, int32_t number, bool *busy)
         qsort(file->drain.pages, (size_t)file->drain.count, sizeof *file->drain.pages, by_page);
 }
 
-/* Is it at the full speed: is nobody disturbed by it, or is time short? */
-static bool is_hurried(const mpiox_server *server)
+/* Is it written at full speed: does somebody wait for it, is nobody disturbed by it, or is time short? */
+static bool is_hurried(const mpiox_server *server, int32_t file)
 {
-    return atomic_load(&server->hurry) || (atomic_load(&server->joined) && atomic_load(&server->clients) == 0);
+    return server->files[file].drain.soon || atomic_load(&server->hurry) ||
+           (atomic_load(&server->joined) && atomic_load(&server->clients) == 0);
+}
+
+static bool is_paced(const mpiox_server *server, int32_t file)
+{
+    return server->files[file].drain.rate > 0 && !is_hurried(server, file);
 }
 
 /* The next frames of the list that follow each other, taken up. Returns their dirty bytes. */
 static int64_t gather(mpiox_server *server, mpiox_io *io)
 {
     mpiox_server_file *file = &server->files[io->file];
-    const double most = file->drain.rate > 0 && !is_hurried(server) ? run_s * (double)file->drain.rate : 16 << 20;
+    const double most = is_paced(server, io->file) ? run_s * (double)file->drain.rate : 16 << 20;
     int64_t bytes = 0;
     io->count = 0;
     for (; file->drain.next < file->drain.count && io->count < MPIOX_RUN_FRAMES; file->drain.next++) {
@@ -219,6 +227,21 @@ static bool end_file(mpiox_server *server, int32_t number)
     return true;
 }
 
+void mpiox_server_leave_behind(mpiox_server *server)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES && server->cache.header->kept[0] != '\0'; i++)
+        server->files[i].drain.left |= is_draining(server, i) && server->files[i].drain.failing_since > 0;
+}
+
+bool mpiox_server_has_left(const mpiox_server *server)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        if (server->files[i].drain.left)
+            return true;
+    }
+    return false;
+}
+
 void mpiox_server_drain_last(mpiox_server *server, int32_t number)
 {
     mpiox_file_record *record = record_of(server, number);
@@ -226,6 +249,12 @@ void mpiox_server_drain_last(mpiox_server *server, int32_t number)
     bool renamed;
     if (!is_draining(server, number) || mpiox_cache_error_count(&server->cache, number) > 0)
         return;
+    forget_pages(&server->files[number]);
+    if (server->files[number].drain.left) {
+        (void)mpiox_error_set(&error, MPIOX_E_IO, atomic_load(&record->drain_errno), -1, -1, "write");
+        mpiox_cache_add_error(&server->cache, number, &error);
+        return;
+    }
     const int code = make_whole(server->files[number].storage, record, server->options.delegate, &renamed);
     if (code == 0) {
         settle_name(record, renamed);
@@ -233,12 +262,17 @@ void mpiox_server_drain_last(mpiox_server *server, int32_t number)
         (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "giving a file its name");
         mpiox_cache_add_error(&server->cache, number, &error);
     }
-    forget_pages(&server->files[number]);
 }
 
 /* ---- which file -------------------------------------------------------------------------------------------------- */
 
-/* The file that was closed first, of those that can go on; -1: none. *again: when the first of the others can. */
+static bool is_before(const mpiox_server_drain *a, const mpiox_server_drain *b)
+{
+    return a->soon != b->soon ? a->soon : a->number < b->number;
+}
+
+/* The file that was closed first, of those that can go on, or for which somebody waits; -1: none. *again: when the
+ * first of the others can. */
 static int32_t next_file(const mpiox_server *server, double now, double *again)
 {
     int32_t found = -1;
@@ -249,15 +283,10 @@ static int32_t next_file(const mpiox_server *server, double now, double *again)
             continue;
         if (file->drain.again > now)
             *again = file->drain.again < *again ? file->drain.again : *again;
-        else if (found < 0 || file->drain.number < server->files[found].drain.number)
+        else if (found < 0 || is_before(&file->drain, &server->files[found].drain))
             found = i;
     }
     return found;
-}
-
-static bool is_paced(const mpiox_server *server, int32_t file)
-{
-    return server->files[file].drain.rate > 0 && !is_hurried(server);
 }
 
 double mpiox_server_drain_due(const mpiox_server *server)

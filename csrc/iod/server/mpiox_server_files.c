@@ -92,7 +92,7 @@ static void begin_frames(mpiox_server *server, mpiox_flush_barrier *barrier)
     if (barrier->file >= 0)
         begin_file(server, barrier, barrier->file);
     for (int32_t file = 0; barrier->file < 0 && file < MPIOX_CACHE_MAX_FILES; file++) {
-        if (is_open(server, file))
+        if (is_open(server, file) && !server->files[file].drain.left)
             begin_file(server, barrier, file);
     }
 }
@@ -277,8 +277,7 @@ bool mpiox_server_close_alone(mpiox_server *server, int32_t file)
         return false;
     begin_barrier(
         server, barrier,
-        &(mpiox_flush_barrier){
-            .file = file, .range = -1, .end = INT64_MAX, .cut = -1, .drop = true, .closing = true});
+        &(mpiox_flush_barrier){.file = file, .range = -1, .end = INT64_MAX, .cut = -1, .drop = true, .closing = true});
     return true;
 }
 

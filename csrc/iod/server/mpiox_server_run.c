@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "mpiox_server_drain.h"
 #include "mpiox_server_files.h"
@@ -115,13 +116,14 @@ static int plan_segment(mpiox_cache_geometry *geometry, mpiox_error *error)
 static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_error *error)
 {
     mpiox_cache_geometry *geometry = &server->options.geometry;
-    char folder[sizeof server->options.cache_dirs];
+    char folder[sizeof server->options.cache_dirs], name[MPIOX_SEGMENT_NAME] = "";
     int code = plan_segment(geometry, error);
 
     if (code != MPIOX_OK)
         return code;
     if (folder_of(&server->options, folder, sizeof folder))
-        mpiox_segment_create_in(folder, geometry->cap_bytes, &server->address, &server->segment, refused);
+        mpiox_segment_create_in(folder, geometry->cap_bytes, server->options.keep ? name : NULL, &server->address,
+                                &server->segment, refused);
     if (server->segment.base == NULL && server->options.cache_dirs[0] != '\0' &&
         geometry->cap_bytes > server->options.memory_bytes) {
         geometry->cap_bytes = server->options.memory_bytes;
@@ -133,6 +135,8 @@ static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_erro
         return code;
     code = mpiox_cache_format(server->segment.base, geometry, server->options.delegate, server->options.delegates,
                               &server->cache);
+    if (code == MPIOX_OK)
+        snprintf(server->cache.header->kept, sizeof server->cache.header->kept, "%s", name);
     return code == MPIOX_OK ? code : mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "formatting a cache");
 }
 
@@ -229,6 +233,8 @@ void mpiox_server_free(mpiox_server *server)
 {
     if (server == NULL)
         return;
+    if (server->cache.header != NULL && server->cache.header->kept[0] != '\0' && !server->keeps)
+        unlink(server->cache.header->kept);
     mpiox_segment_seal(&server->segment, &server->address);
     mpiox_segment_free(&server->segment);
     pthread_mutex_destroy(&server->lock);
@@ -354,8 +360,7 @@ static bool is_patient(const mpiox_server *server, int32_t file)
 static void take_frame(mpiox_server *server, uint32_t frame)
 {
     const int32_t file = mpiox_server_file_of(server, frame);
-    if (file >= 0 && !is_patient(server, file) &&
-        mpiox_server_dirty_of(server, frame) == server->cache.page_bytes)
+    if (file >= 0 && !is_patient(server, file) && mpiox_server_dirty_of(server, frame) == server->cache.page_bytes)
         mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
 }
 
@@ -509,6 +514,7 @@ static void flush_at_end(service *self)
     while (mpiox_futex_get(&done) == 0) {
         pthread_mutex_lock(&server->lock);
         server->ending = true;
+        mpiox_server_leave_behind(server);
         mpiox_server_forget_replicas(server);
         if (!begun)
             begun = mpiox_server_empty(server, &done);
@@ -546,6 +552,7 @@ int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int
         serve_once(&self);
     flush_at_end(&self);
     end_threads(server, threads, count);
+    server->keeps = server->cache.header->kept[0] != '\0' && mpiox_server_has_left(server);
     mpiox_server_close_files(server, atomic_load(&server->clients) == 0);
     mpiox_cache_end_life(&server->cache, life);
     for (int i = 0; i < server->lost_count && i < MPIOX_LOST && i < max; i++)

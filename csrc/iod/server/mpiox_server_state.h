@@ -108,6 +108,8 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     double patience;                /* seconds that an ended job waits while it fails */
     double pause, again;            /* after a failure: until when */
     double failing_since;           /* 0: it does not */
+    bool soon;                      /* somebody waits until it is whole */
+    bool left;                      /* given up: its bytes stay in the segment */
     bool ending;                    /* a thread gives it its name */
 } mpiox_server_drain;
 
@@ -157,6 +159,7 @@ struct mpiox_server {
     pthread_mutex_t lock;
     pthread_cond_t work; /* there is some for an I/O thread */
     atomic_bool stop;    /* mpiox_server_stop() */
+    bool keeps;          /* bytes are left in the segment, which keeps its name */
     bool ending;         /* no page comes into the cache any more */
     atomic_bool hurry;   /* mpiox_server_hurry() */
     int64_t closings;    /* files that were to be written behind their close, so far */
@@ -215,8 +218,8 @@ typedef struct mpiox_io {
     uint64_t flush_barriers[MPIOX_RUN_FRAMES]; /* the same: that waited for it */
     uint8_t outcome[MPIOX_RUN_FRAMES];
     mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
-    bool behind;        /* what fails stays dirty, and its error is: */
-    int failed;         /* the errno, 0: none */
+    bool behind;       /* what fails stays dirty, and its error is: */
+    int failed;        /* the errno, 0: none */
     mpiox_error error; /* of neighbouring failed pieces, not added to the file yet */
     char *scratch;
 } mpiox_io;
