@@ -4,8 +4,8 @@
  * Problem.   All processes of a job may be killed at once, and files that they had closed be half written.
  * Algorithm. The cache is a file that says which bytes are dirty and of which file, at any moment: a delegate's memory
  *            is made so that a survivor can go on with it (mpiox_cache.h). Who recovers is such a survivor.
- * Guarantee. Only a plain file of one name that belongs to the caller, and that nobody else may open, is believed. It is
- *            removed when no byte is left in it. One whose delegate lives is left alone.
+ * Guarantee. Only a plain file of one name that belongs to the caller, and that nobody else may open, is believed. It
+ *            is removed when no byte is left in it. One whose delegate lives is left alone.
  * Limits.    What the kernel had not written to the disk when the node went down is not there.
  */
 #include "mpiio_ext.h"

@@ -1,8 +1,8 @@
 /*
  * mpiox_mpi_staging.h - by which name a file is opened: its own, or that which it has until all of it is written.
  *
- * Problem.   With mpiox_close=staged a file that is made has a staging name until delegates have written it. The program
- *            knows it by its own name, all the time: it may open it again, open it in another way, or delete it.
+ * Problem.   With mpiox_close=staged a file that is made has a staging name until delegates have written it. The
+ *            program knows it by its own name, all the time: it may open it again, in another way, or delete it.
  * Algorithm. Rank 0 looks before the file is opened, has the delegates hold what they have of it until all ranks have
  *            opened it, and tells the others whether the name is the staging one. Who does not go through delegates, or
  *            deletes the file on close, waits until the file is whole.

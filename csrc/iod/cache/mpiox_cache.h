@@ -291,12 +291,13 @@ bool mpiox_cache_watch(void *cache);
 
 /* A survivor's work: called when the state is DEAD. Wait until every thread of the dead delegate is gone, then bring
  * the dirty bytes of every frame to their files (opened by path; device and inode are checked), in file order; what
- * cannot be written is added to the file's errors, and stays dirty where the segment has a name to be found by. Then the state is RESCUED. One process does it, the others wait
- * until it is done; if that one dies, the next takes over. Blocking. Returns bytes rescued, which are counted; -1 when
- * another did it. */
+ * cannot be written is added to the file's errors, and stays dirty where the segment has a name to be found by. Files
+ * that were being written behind their close get their name. Then the state is RESCUED. One process does it, the others
+ * wait until it is done; if that one dies, the next takes over. Blocking. Returns bytes rescued, which are counted; -1
+ * when another did it. */
 int64_t mpiox_cache_rescue(const mpiox_cache *cache);
-/* The same for a segment whose processes are all gone, in whatever state they have left it: what is still dirty. -1: its
- * delegate lives. */
+/* The same for a segment whose processes are all gone, in whatever state they have left it: what is still dirty. -1:
+ * its delegate lives. */
 int64_t mpiox_cache_recover(const mpiox_cache *cache);
 
 /* ---- errors of a file (mpiox_cache_errors.c) --------------------------------------------------------------------- */

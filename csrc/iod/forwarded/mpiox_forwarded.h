@@ -81,7 +81,7 @@ void mpiox_forwarded_note_collective(const mpiox_forwarded *forwarded);
  * through them? Local. */
 bool mpiox_forwarded_is_used(const mpiox_forwarded *forwarded);
 
-/* ---- files that delegates write behind their close (mpiox_forwarded_hold.c) --------------------------------------- */
+/* ---- files that delegates write behind their close (mpiox_forwarded_hold.c) -------------------------------------- */
 
 typedef struct mpiox_forwarded_hold mpiox_forwarded_hold;
 

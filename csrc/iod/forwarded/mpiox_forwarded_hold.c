@@ -1,10 +1,10 @@
 /*
  * mpiox_forwarded_hold.c - files that delegates write behind their close, and who comes for them meanwhile.
  *
- * Problem.   Such a file may have another name, or bytes that nobody but its delegates has, and get its name or lose its
- *            record at any moment. Who opens or deletes it must find all of it.
- * Algorithm. One rank asks every delegate of the job to hold the file: its record, and its staging name, stay until they
- *            are let go. A delegate that is just ending the file is asked again.
+ * Problem.   Such a file may have another name, or bytes that nobody but its delegates has, and get its name or lose
+ *            its record at any moment. Who opens or deletes it must find all of it.
+ * Algorithm. One rank asks every delegate of the job to hold the file: its record, and its staging name, stay until
+ *            they are let go. A delegate that is just ending the file is asked again.
  * Limits.    Delegates of this node are looked at first, which costs nothing. Those of other nodes are asked where the
  *            hints of the job, or of a file that this process has opened, say that there may be such files.
  */

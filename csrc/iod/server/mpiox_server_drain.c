@@ -242,7 +242,7 @@ bool mpiox_server_has_left(const mpiox_server *server)
     return false;
 }
 
-void mpiox_server_drain_last(mpiox_server *server, int32_t number)
+static void drain_last(mpiox_server *server, int32_t number)
 {
     mpiox_file_record *record = record_of(server, number);
     mpiox_error error;
@@ -262,6 +262,12 @@ void mpiox_server_drain_last(mpiox_server *server, int32_t number)
         (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "giving a file its name");
         mpiox_cache_add_error(&server->cache, number, &error);
     }
+}
+
+void mpiox_server_drain_last(mpiox_server *server)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++)
+        drain_last(server, i);
 }
 
 /* ---- which file -------------------------------------------------------------------------------------------------- */

@@ -20,12 +20,12 @@ bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io);
 double mpiox_server_drain_due(const mpiox_server *server);
 /* Does the job's end wait for a file? Not for one that has failed for as long as its patience. */
 bool mpiox_server_is_draining(const mpiox_server *server);
-/* The delegate ends: files that could not be written so far stay in a segment that has a name; mpiox_server_drain_last()
- * then names them by an error. */
+/* The delegate ends: files that could not be written so far stay in a segment that has a name;
+ * mpiox_server_drain_last() then names them by an error. */
 void mpiox_server_leave_behind(mpiox_server *server);
 bool mpiox_server_has_left(const mpiox_server *server);
-/* All pages are in the file, which is still open: on to stable storage, and a file with a staging name gets its own.
- * Without the lock; at the end of the delegate. */
-void mpiox_server_drain_last(mpiox_server *server, int32_t file);
+/* At the end of the delegate, when nothing else runs, all pages are in the files, which are still open: on to stable
+ * storage, and files with a staging name get their own. */
+void mpiox_server_drain_last(mpiox_server *server);
 
 #endif

@@ -22,7 +22,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "mpiox_server_drain.h"
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
 #include "mpiox_storage_staging.h"
@@ -234,10 +233,6 @@ void mpiox_server_ask_flush_barrier(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_flush_barrier what, *barrier = free_barrier(server);
     int result;
-    if (mpiox_server_closes_behind(server, slot)) {
-        mpiox_server_close_behind(server, slot);
-        return;
-    }
     if (!read_request(server, slot, &what)) {
         answer(server, slot, MPIOX_E_ARG);
         return;
@@ -565,7 +560,6 @@ void mpiox_server_close_files(mpiox_server *server, bool collect)
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         mpiox_server_file *file = &server->files[i];
         mpiox_error error;
-        mpiox_server_drain_last(server, i);
         for (int k = 0; k < MPIOX_RETIRED; k++) {
             (void)mpiox_storage_close(file->retired[k]);
             file->retired[k] = NULL;

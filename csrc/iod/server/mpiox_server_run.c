@@ -419,8 +419,12 @@ static void take_slot(service *self, mpiox_slot *slot)
 static void begin_barriers(service *self)
 {
     mpiox_slot *slot;
-    while ((slot = mpiox_server_requests_take(self->server, &self->flush_barriers)) != NULL)
-        mpiox_server_ask_flush_barrier(self->server, slot);
+    while ((slot = mpiox_server_requests_take(self->server, &self->flush_barriers)) != NULL) {
+        if (mpiox_server_closes_behind(self->server, slot))
+            mpiox_server_close_behind(self->server, slot);
+        else
+            mpiox_server_ask_flush_barrier(self->server, slot);
+    }
 }
 
 /* Take out what is in the ring, as many tokens as there can be at once, or more until the flush barriers have begun. */
@@ -553,6 +557,7 @@ int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int
     flush_at_end(&self);
     end_threads(server, threads, count);
     server->keeps = server->cache.header->kept[0] != '\0' && mpiox_server_has_left(server);
+    mpiox_server_drain_last(server);
     mpiox_server_close_files(server, atomic_load(&server->clients) == 0);
     mpiox_cache_end_life(&server->cache, life);
     for (int i = 0; i < server->lost_count && i < MPIOX_LOST && i < max; i++)
