@@ -74,21 +74,22 @@ _LOW = click.option(
 
 @click.command("job", context_settings=HELP)
 @click.argument("job_id", type=int, metavar="JOBID")
+@click.option("--user", type=int, metavar="UID", help="Whose job it is, where several users have one of this ID.")
 @store_options
 @output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
 @_INTERACTIVE
 @_LOW
 def job(
-    job_id: int, setup: Path, anonymous: bool, areas: Path | None, output: Path | None, as_json: bool,
-    interactive: bool, low_bandwidth: float,
+    job_id: int, user: int | None, setup: Path, anonymous: bool, areas: Path | None, output: Path | None,
+    as_json: bool, interactive: bool, low_bandwidth: float,
 ) -> None:  # fmt: skip
     """Diagnose the job JOBID: what was slow, on what evidence, and what would help."""
     from mpiio_ext.analytics.report.job import job_tables, store_osts
     from mpiio_ext.analytics.report.logs import Logs, logs_of_store
 
     with miner_of(setup) as miner:
-        tables = job_tables(miner, job_id)
+        tables = job_tables(miner, job_id, user)
         paths, gone = logs_of_store(miner, tables)
         one = Logs(tables, paths, osts=store_osts(miner, tables))
     found = areas_of(areas)
@@ -121,7 +122,9 @@ def logs(
     found = areas_of(areas)
     anonymous = anonymous or found is not None
     system = _system(site, sources)
-    jobs = by_job(_converted(files, anonymous), one_job=one_job)
+    whole, unread = _converted(files, anonymous)
+    jobs = by_job(whole, one_job=one_job)
+    jobs = [dataclasses.replace(one, unread=unread if len(jobs) == 1 else ()) for one in jobs]
     if output is not None and len(jobs) > 1:
         raise click.UsageError("-o makes a page of one job; of many, fill a store (init) and use `report`")
     for number, one in enumerate(jobs if system is not None else ()):
@@ -179,23 +182,27 @@ def _disks(
     return disks
 
 
-def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[str, pa.Table]]]:
-    """Return the tables of each log; those that cannot be read are told on stderr, and an error if none can."""
+def _converted(
+    files: Sequence[Path], anonymous: bool
+) -> tuple[list[tuple[Path, dict[str, pa.Table]]], list[str]]:
+    """Return the tables of each log, and those that cannot be read, which stderr tells; an error if none can."""
     from mpiio_ext.analytics.report.logs import converted
 
     for path in files:
         if not path.is_file():
             raise AnalyticsError(cannot_read(path, missing()))
-    found = []
+    found, unread = [], []
     for path, outcome, tables in converted(files):
         if outcome.status != "whole":
             reason = outcome.status if anonymous else f"{path}: {outcome.status}: {outcome.reason}"
             tell(reason)
         if outcome.status != "skipped":
             found.append((path, tables))
+        else:
+            unread.append(path.name)
     if not found:
         raise AnalyticsError("no log could be read")
-    return found
+    return found, unread
 
 
 def _tell(told: Told, output: Path | None, as_json: bool, interactive: bool) -> None:

@@ -112,7 +112,7 @@ def scales(text: str) -> list[tuple[int, int]]:
 def chosen(parser: argparse.ArgumentParser, words: list[str]) -> list[str]:
     """Return the kinds that are named, by themselves or by their group; all where none is."""
     found: list[str] = []
-    for word in words or ["known", "held", "later", "last", "fresh", "mixture"]:
+    for word in words or ["known", "held", "later", "last", "fresh", "second", "mixture"]:
         named = [name for name, kind in KINDS.items() if word in (name, kind.group)]
         if not named:
             parser.error(f"{word}: there is no such kind; there are {', '.join(KINDS)}")

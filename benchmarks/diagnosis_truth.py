@@ -30,7 +30,7 @@ class Kind:
     group : str
         ``known``: the rules were made with it; ``held``: written after them; ``later``: written after they had been
         mended with those, and ``last``, with which nothing was mended; ``fresh``: written by somebody who had made no
-        rule; ``mixture``: of known ones.
+        rule; ``second``: four that a second one found to be wrong; ``mixture``: of known ones.
     causes : mapping of str to float
         Cause -> its share of the I/O time, largest first; empty: nothing may be said with high confidence.
     instead : tuple of str
@@ -155,6 +155,10 @@ _SINGLE |= {
     "ten_times": _kind("fresh", "stragglers", "large", "root_writes"),  # of two ranks it has 91 %
     "temporary_files": _kind("fresh", "metadata"),
     "late_start": _kind("fresh", "", "large"),
+    "ordered_blocks": _kind("second", "", "mpiio large"),
+    "preallocated": _kind("second", "root_writes", "mpiio large"),
+    "one_gives_all": _kind("second", "root_writes", "mpiio large"),
+    "direct_writes": _kind("second", "small_requests", "possible"),
 }
 _MIXED = (
     ("one_writer", "metadata_storm"),

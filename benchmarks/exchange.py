@@ -41,7 +41,7 @@ def pattern_of(block: int, nodes: int, ranks: int, file_bytes: int) -> Pattern:
     return Interleaved(nodes, ranks, file_bytes, block) if block else Blocks3d(nodes, ranks, file_bytes)
 
 
-def exchange_of(way: str, pattern: Pattern, *, near: bool = True, turned: bool = False) -> Exchange:
+def exchange_of(way: str, pattern: Pattern, *, near: bool = True, turned: bool = True) -> Exchange:
     """Return the traffic of "ours", with two aggregators a node, or "native", with one and 16 MiB."""
     if way == "ours":
         return Exchange(pattern, min(2, pattern.ranks_per_node), WINDOW_BYTES, near=near, turned=turned)
@@ -90,7 +90,8 @@ def predicted(row: dict[str, Any], machine: Machine, engine: Engine) -> Outcome:
     from exchange_measure import FILE_BYTES
 
     pattern = pattern_of(CHECKED[row["pattern"]], row["hosts"], row["ranks_per_host"], FILE_BYTES[row["pattern"]])
-    exchange = exchange_of(row["way"], pattern, near=not engine.leaders)  # the first form dealt domains in turn
+    exchange = exchange_of(row["way"], pattern, near=not engine.leaders,  # the first form dealt domains in turn
+                           turned=not engine.leaders)
     return model(row["way"], machine, engine, exchange, write=row["operation"] == "rewrite")
 
 
@@ -190,8 +191,8 @@ def variant_rows(machines: dict[str, Machine], nodes: int, rank_bytes: int) -> l
         "before: messages without data": (ends, {}),
         "before: domains in turn over the nodes": (plain, {"near": False}),
         "before: both": (ends, {"near": False}),
-        "not built: aggregators begin with different windows": (plain, {"turned": True}),
-        "the first form: leaders alone, domains in turn": (Engine.of_leaders(), {"near": False}),
+        "before: aggregators begin with their first windows": (plain, {"turned": False}),
+        "the first form: leaders alone, domains in turn": (Engine.of_leaders(), {"near": False, "turned": False}),
     }
     rows = []
     for title in SCALED:

@@ -30,8 +30,8 @@ STRUCTS = {
     "mpiox_due": 40,
     "mpiox_node_access": 24,
     "mpiox_buffer_slot": 64,
-    "mpiox_contribution": 1376,
-    "mpiox_reduction": 1256,
+    "mpiox_contribution": 1384,
+    "mpiox_reduction": 1264,
     "mpiox_error": 144,
 }
 _POINTER, _INT, _REQUEST, _OFFSET = 8, 4, 8, 8

@@ -1,7 +1,7 @@
 """What each node has in the windows of each other in a round: the data of the simulated exchange, from its geometry.
 
-The file region is cut into equal contiguous domains, one for each aggregator, and these into windows; round r is
-window r of every aggregator. A pattern says how many bytes of any range of the file belong to the ranks of each node.
+The file region is cut into equal contiguous domains, one for each aggregator, and these into windows, one for each
+round. A pattern says how many bytes of any range of the file belong to the ranks of each node.
 Ranks lie on the nodes in blocks, as launchers place them.
 
 Interleaved. Blocks of b bytes are dealt to P ranks in turn, so that R ranks of a node have R b consecutive bytes of
@@ -51,12 +51,14 @@ class Pattern(Protocol):
     ----------
     nodes, ranks_per_node, file_bytes : of the access
     piece_bytes : of a contiguous piece of a rank
+    period_bytes : from a piece of a rank to the next one behind the widest gaps that come again and again
     """
 
     nodes: int
     ranks_per_node: int
     file_bytes: int
     piece_bytes: float
+    period_bytes: int
 
     def of_nodes(self, first: Ints, last: Ints) -> Floats:
         """Return the bytes of every node in ranges of the file, [ranges, nodes]."""
@@ -81,9 +83,14 @@ class Interleaved:
         """Bytes of a contiguous piece of a rank."""
         return float(self.block_bytes)
 
+    @property
+    def period_bytes(self) -> int:
+        """Bytes until it is the same rank's turn."""
+        return self.block_bytes * self.ranks_per_node * self.nodes
+
     def _before(self, at: Ints) -> Floats:
         unit = self.ranks_per_node * self.block_bytes
-        period = unit * self.nodes
+        period = self.period_bytes
         inside = (at % period)[:, None] - np.arange(self.nodes)[None, :] * unit
         return (at // period * unit)[:, None] + np.clip(inside, 0, unit).astype(np.float64)
 
@@ -122,6 +129,11 @@ class Blocks3d:
     def piece_bytes(self) -> float:
         """Bytes of a row of a block."""
         return 8.0 * self.side / dims(self.nodes * self.ranks_per_node)[2]
+
+    @property
+    def period_bytes(self) -> int:
+        """Bytes of a plane of the cube."""
+        return 8 * self.side**2
 
     def of_nodes(self, first: Ints, last: Ints) -> Floats:
         """Return the bytes of every node in ranges of the file, [ranges, nodes]."""
@@ -182,7 +194,8 @@ class Exchange:
     near : each domain lies on the node that accesses most of it, as csrc/mpiio/collective/mpiox_owners.c chooses, so
     that
         every node gets `aggregators` of them; else in turn over the nodes
-    turned : aggregators begin with different windows of their domains, and go on from the first after the last
+    turned : aggregators begin with windows of their domains that are spread over the pattern's period, and go on with
+        the first one after the last, as csrc/mpiio/buffers/mpiox_windows.c does
 
     Attributes
     ----------
@@ -192,10 +205,11 @@ class Exchange:
 
     def __init__(self, pattern: Pattern, aggregators: int, window_bytes: int, *, near: bool = False,
                  turned: bool = False) -> None:
-        self.pattern, self.window_bytes, self.turned = pattern, window_bytes, turned
+        self.pattern, self.window_bytes = pattern, window_bytes
         self.count = aggregators * pattern.nodes
         self.starts = np.arange(self.count + 1, dtype=np.int64) * pattern.file_bytes // self.count
         self.rounds = -(-int((self.starts[1:] - self.starts[:-1]).max()) // window_bytes)
+        self._begin = self._first_windows() if turned else np.zeros(self.count, dtype=np.int64)
         self._ranges = pattern.ranges()
         self.node = np.arange(self.count) % pattern.nodes
         self.placed = near and self._has_choice()
@@ -204,6 +218,14 @@ class Exchange:
         self._opened = self._first_rounds()
         self._kept: dict[bytes | int, Flows] = {}
         self._most_kept = max(4, KEPT_BYTES // (32 * pattern.nodes**2))
+
+    def _first_windows(self) -> Ints:
+        """Return the window that each aggregator begins with."""
+        turn = self.pattern.period_bytes // self.window_bytes
+        if not 2 <= turn <= self.rounds:
+            return np.zeros(self.count, dtype=np.int64)
+        wanted = np.arange(self.count, dtype=np.int64) * turn // self.count
+        return (wanted - self.starts[:-1] // self.window_bytes) % turn
 
     def _has_choice(self) -> bool:
         """Tell whether some node's range leaves an eighth of the file or more; else pieces lie in turn."""
@@ -233,14 +255,13 @@ class Exchange:
         low = (np.maximum(first, start) - start) // self.window_bytes
         high = (np.minimum(last, end) - 1 - start) // self.window_bytes
         meets = (start < last) & (end > first) & (start < end)
-        if self.turned:
-            begin = np.arange(self.count)[:, None] % self.rounds
-            low = np.where((low <= begin) & (begin <= high), 0, (low - begin) % self.rounds)
+        begin = self._begin[:, None]
+        low = np.where((low <= begin) & (begin <= high), 0, (low - begin) % self.rounds)
         return np.where(meets, low, -1)
 
     def windows(self, number: int) -> tuple[Ints, Ints]:
         """Return the ranges of the file in the windows of a round, [aggregators] each."""
-        at = (number + np.arange(self.count)) % self.rounds if self.turned else number
+        at = (number + self._begin) % self.rounds
         first = np.minimum(self.starts[:-1] + at * self.window_bytes, self.starts[1:])
         return first, np.minimum(first + self.window_bytes, self.starts[1:])
 

@@ -161,6 +161,7 @@ class Calls:
     mean : mapping of bool to float
         The same of an average rank.
     opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view.
+    given : share of its bytes that the rank with most of them gives to MPI-IO calls, or gets; 0 if not known.
     unclosed : MPI-IO has opened it, and nobody has closed it.
     """
 
@@ -172,6 +173,7 @@ class Calls:
     mpi: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     mean: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     opening: float = 0.0
+    given: float = 0.0
     unclosed: bool = False
 
 

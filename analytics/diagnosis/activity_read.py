@@ -97,7 +97,7 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
         _add_alone(found, part, 0)
         for file, flushes in zip(part["file"].tolist(), part["counters"][:, 5].tolist(), strict=True):
             if flushes > 0:
-                found.calls.setdefault(_signed(file), Calls()).flushes += int(flushes)
+                found.calls.setdefault(signed(file), Calls()).flushes += int(flushes)
     for part in log.counters("POSIX") if "POSIX" in log.modules else ():
         _add_metadata(found, part)
         _add_alone(found, part, 10)
@@ -105,7 +105,7 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
         some = part["counters"][:, at : at + 4].astype(np.int64)
         for file, (stats, maps, *syncs) in zip(part["file"].tolist(), some.tolist(), strict=True):
             if stats or maps or any(syncs):
-                calls = found.calls.setdefault(_signed(file), Calls())
+                calls = found.calls.setdefault(signed(file), Calls())
                 calls.stats += stats
                 calls.maps += maps
                 calls.syncs += sum(syncs)
@@ -115,13 +115,15 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
         read, write, meta, slowest = ((8, 9, 10, 14) if new else (6, 7, 8, 12))
         times = part["times"][:, [read, write, meta, slowest, read - 1]].astype(float)
         opens = part["counters"][:, :2].astype(np.int64).sum(axis=1)  # independent and collective ones
+        shares = _largest_shares(part, found.processes)
         for file, rank, opened, (reading, writing, rest, longest, closed) in zip(
             part["file"].tolist(), part["rank"].tolist(), opens.tolist(), times.tolist(), strict=True
         ):
-            calls = found.calls.setdefault(_signed(file), Calls())
+            calls = found.calls.setdefault(signed(file), Calls())
             calls.opens += max(opened, 0)
-            calls.unclosed = closed <= 0 and (calls.unclosed or _signed(file) not in seen)
-            seen.add(_signed(file))
+            calls.given = shares.pop(0)
+            calls.unclosed = closed <= 0 and (calls.unclosed or signed(file) not in seen)
+            seen.add(signed(file))
             mpi, ranks = calls.mpi, found.processes if rank < 0 else 1
             calls.mean[False] += reading / found.processes
             calls.mean[True] += writing / found.processes
@@ -129,6 +131,18 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
             for way, own, other in ((False, reading, writing + rest), (True, writing, reading + rest)):
                 most = max(own / ranks, min(own, longest - other / ranks)) if rank < 0 else own
                 mpi[way] = max(mpi[way], most)
+
+
+def _largest_shares(part: Requests, processes: int) -> list[float]:
+    """Return the least share of a shared file's bytes that its busiest rank can have; 0 where it is not known.
+
+    The log has the variance of the ranks' bytes: their squares add up to at most the bytes of the busiest times all.
+    """
+    moved = np.maximum(part["counters"][:, 14:16].astype(float), 0.0).sum(axis=1)
+    variance, shared = part["times"][:, -1].astype(float), part["rank"].astype(np.int64) < 0
+    squared = np.where(shared & (moved > 0), moved, np.inf) ** 2
+    least = processes * np.maximum(variance, 0.0) / squared + shared * (moved > 0) / processes
+    return np.asarray(np.minimum(least, 1.0)).tolist()  # type: ignore[no-any-return]
 
 
 def _add_alone(found: Activity, part: Requests, place: int) -> None:
@@ -191,7 +205,7 @@ class _Batch:
             for name, kind in (("offset", "=i8"), ("length", "=i8"), ("start", "=f8"), ("end", "=f8")))  # fmt: skip
         self.write = np.array([each.write for each in self.records])
         self.rank = np.array([each.rank for each in self.records])
-        self.file = np.array([_signed(each.file) for each in self.records], np.int64)
+        self.file = np.array([signed(each.file) for each in self.records], np.int64)
 
     def sum(self, values: Numbers | None = None) -> Numbers:
         """Return the sum of values, or the number of requests, of each record."""
@@ -210,7 +224,8 @@ class _Batch:
         return np.flatnonzero(self.of[1:] == self.of[:-1]) + 1
 
 
-def _signed(number: int) -> int:
+def signed(number: int) -> int:
+    """Return the number of a file as tables have it: 64 bits with a sign."""
     return number - (1 << 64) if number >= 1 << 63 else number
 
 

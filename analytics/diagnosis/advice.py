@@ -175,11 +175,12 @@ def aggregators(direction: str, wanted: int) -> Advice:
     )
 
 
-def parallel_root(direction: str) -> Advice:
-    """One rank does it all, or few do."""
+def parallel_root(direction: str, *, filled: bool = False) -> Advice:
+    """One rank does it all, or few do; `filled`: no MPI-IO call asks for the bytes."""
     instead = "gathering it in few ranks" if direction == "write" else "getting it from few ranks"
     return Advice(
-        f"Let all ranks {direction} their part (collective MPI-IO, parallel HDF5, PnetCDF) instead of {instead}.",
+        f"Let all ranks {direction} their part (collective MPI-IO, parallel HDF5, PnetCDF) instead of {instead}."
+        + (" Do not fill the file before: with MPI_File_preallocate one rank writes all of it." if filled else ""),
         see="docs/performance.md",
     )
 

@@ -116,7 +116,8 @@ def _waits_for_each(case: Case) -> Finding | None:
     ranks = np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
     took = np.divide(files["{time}"], counts, out=np.full(len(files), np.nan), where=counts > 0)
     chosen = files.critical & (counts >= 100 * ranks) & (case.request_bytes <= limits.tiny_bytes)
-    chosen &= (took >= limits.slow_request) & ~(case.syncs > 0) & ~shared_pointers(files)
+    chosen &= (took >= limits.slow_request) & (case.request_bytes <= limits.waiting * took)
+    chosen &= ~(case.syncs > 0) & ~shared_pointers(files)
     if not chosen.any():
         return None
     each, mean = case.mean(took, chosen), case.mean(case.request_bytes, chosen)
@@ -142,6 +143,13 @@ def _waits_for_each(case: Case) -> Finding | None:
 _POINTER = re.compile(r"/\.([^/]+)\.shfp\.\d+[^/]*$|\.lockedfile$")
 
 
+#: Calls with a shared pointer: those of a rank, and (True) those of all ranks in their order.
+_SHARED = {
+    False: "MPI_File_write_shared, MPI_File_read_shared",
+    True: "MPI_File_write_ordered, MPI_File_read_ordered",
+}
+
+
 def shared_pointers(files: Files) -> Flags:
     """Return for each file whether an MPI library keeps a shared pointer in it; false where names are not known."""
     names = files.table["file"].to_pylist() if "file" in files.table.schema.names else [None] * len(files)
@@ -156,19 +164,25 @@ def shared_pointer(case: Case) -> Finding | None:
     calls = float(np.nansum(asked))
     if not pointers.any() or not moves >= 0.5 * max(calls, 100.0):
         return None
-    inside = float(max(max(each.mpi.values()) for each in case.calls))
-    time = min(max(inside, float(np.nansum(time_in_calls(files, "both")[pointers]))), case.time)
+    inside, requests = np.array([max(each.mpi.values()) for each in case.calls]), time_in_calls(files, "both")
+    place = int(np.argmax(inside))
+    given = float(np.nansum([files["mpiio_bytes_read"], files["mpiio_bytes_written"]]))
+    large = given > case.limits.tiny_bytes * calls  # then it is the data that take the time of the requests
+    moving = min(float(np.nan_to_num(requests[place])), float(inside[place])) if large else 0.0
+    time = min(max(float(inside[place]) - moving, float(np.nansum(requests[pointers]))), case.time)
+    ordered = float(np.nansum(asked[:2])) > float(np.nansum(asked[2:]))
     return case.finding(
         "shared_pointer",
-        "Ranks wait for the shared file pointer (MPI_File_write_shared, MPI_File_read_shared): each call locks, reads"
-        " and rewrites a hidden file.",
+        f"Ranks wait for the shared file pointer ({_SHARED[ordered]}): each call locks, reads and rewrites a hidden"
+        " file.",
         time,
-        "high" if time >= 0.3 * case.time else "medium",
-        "requests to that file are in the log; time in locks is not",
+        "high" if time >= 0.3 * case.time and not large else "medium",
+        "requests to that file are in the log; time in locks is not" + ("; each call moves much" if large else ""),
         [
             *case.evidence("requests to the file of the pointer", moves, "count"),
             *case.evidence("MPI-IO calls", calls, "count"),
-            *case.evidence("time of the slowest rank in MPI-IO calls", inside, "s"),
+            *case.evidence("time of the slowest rank in MPI-IO calls", float(inside[place]), "s"),
+            *case.evidence("bytes of each", given / max(calls, 1.0), "B"),
         ],
         [say.own_offsets()],
         pointers,

@@ -24,6 +24,22 @@ def _collective(case: Case) -> Flags:
     return found
 
 
+def _filled(case: Case) -> Flags:
+    """Return for each file whether no MPI-IO call asked for many of its bytes: something has filled it."""
+    files, limits = case.files, case.limits
+    sieved = np.nan_to_num(files["bytes_read"]) >= limits.read_modify_write * files["{bytes}"]
+    return np.asarray(case.write & (files["{bytes}"] >= limits.amplified * files["mpiio_bytes_written"]) & ~sieved)
+
+
+def _by_one(case: Case) -> Flags:
+    """Return for each file whether its bytes are not those of many ranks, though its calls are collective.
+
+    One rank gives them all, or something else has filled the file, as MPI_File_preallocate does.
+    """
+    given = np.array([calls.given for calls in case.calls])
+    return _collective(case) & (_filled(case) | (given >= case.limits.one_rank))
+
+
 def _busy(case: Case, chosen: Flags) -> float:
     """Return the share of the chosen files' exclusive time in which their slowest rank is in data calls."""
     time = float(case.exclusive[chosen].sum())
@@ -47,7 +63,8 @@ def root_writes(case: Case) -> Finding | None:
     moved, total = np.nan_to_num(files["{bytes}"]), float(files.sum(files["{bytes}"])[0])
     root = case.per_job.get("root_writes", float("nan"))
     of_root = files["root_bytes_written"] >= limits.root * files["bytes_written"]
-    single = files.critical & (case.movers * limits.one_rank <= 1) & ~_collective(case) & ~_all_move(case)
+    single = files.critical & (case.movers * limits.one_rank <= 1) & (~_collective(case) | _by_one(case))
+    single &= ~_all_move(case)
     largest = int(np.argmax(np.where(single, moved, -1)))
     share, chosen = moved[largest] / total if single.any() and total > 0 else 0.0, np.arange(len(files)) == largest
     if root >= share:
@@ -75,7 +92,7 @@ def root_writes(case: Case) -> Finding | None:
             *case.evidence("processes", case.processes, "count"),
             *case.evidence("time of the rank in calls, of the critical time", _busy(case, chosen), "share"),
         ],
-        [say.parallel_root(files.direction)],
+        [say.parallel_root(files.direction, filled=bool((_collective(case) & _filled(case) & chosen).any()))],
         chosen,
         at_most=True,
         costs=sure,
@@ -121,7 +138,7 @@ def few_aggregators(case: Case) -> Finding | None:
     files, limits, ranks = case.files, case.limits, case.files["ranks"]
     stripes = np.nan_to_num(files["stripe_count"], nan=1.0)
     few = (case.movers * limits.one_rank <= 1) | ((case.movers <= ranks / 16) & (2 * case.movers <= stripes))
-    chosen = files.critical & _collective(case) & (ranks > 1) & few
+    chosen = files.critical & _collective(case) & ~_by_one(case) & (ranks > 1) & few
     chosen &= files["{bytes}"] >= limits.aggregated_bytes  # a single round of the exchange needs one aggregator
     chosen &= ~(files["{bytes}"] * ranks <= limits.tiny_bytes * files["{collective}"])  # and so do tiny ones
     if not chosen.any():

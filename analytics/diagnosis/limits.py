@@ -48,8 +48,9 @@ class Limits:
         share of the critical time that it spends in them, from which on they are a cause.
     many_collectives : float
         Collective calls of a rank, of ``tiny_bytes`` of all ranks together at most, from which on they are a cause.
-    slow_request : float
-        Time (s) for a small request from which on it waits for the storage, though it follows the one before.
+    slow_request, waiting : float
+        Time (s) for a small request from which on, and its bytes over that time (B/s) up to which, it waits for the
+        storage, though it follows the one before.
     flushed : float
         Flushes for each such call from which on it is told that pieces are flushed.
     root : float
@@ -128,7 +129,8 @@ class Limits:
     many_calls: float = 10_000.0
     busy_calls: float = 0.1
     many_collectives: float = 1_000.0
-    slow_request: float = 5e-4
+    slow_request: float = 5e-5
+    waiting: float = 128e6
     flushed: float = 0.3
     root: float = 0.5
     one_rank: float = 0.9

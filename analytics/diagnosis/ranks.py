@@ -90,17 +90,21 @@ def time_in_calls(files: Files, direction: str | None = None) -> Numbers:
 
 def metadata_and_data(files: Files, ranks: float, chosen: Flags | None = None) -> tuple[float, float]:
     """Return the time (s) that a rank spends in metadata calls, and in data calls, over all files, or the chosen."""
+    meta = np.where(True if chosen is None else chosen, np.nan_to_num(files["meta_time"]) / _ranks(files), 0.0)
+    data = np.where(True if chosen is None else chosen, time_in_calls(files, "both"), 0.0)
+    return of_all(files, meta, ranks), of_all(files, data, ranks)
+
+
+def of_all(files: Files, times: Numbers, ranks: float) -> float:
+    """Return the time (s) that a rank spends on all files, of that which a rank spends on each.
+
+    All ranks of a shared file spend it at the same time; those of files of their own do so side by side.
+    """
     shared = _ranks(files) > 1
     root = ~shared & (files["root_bytes_written"] > 0) & (files["root_bytes_written"] >= files["bytes_written"])
-    meta = np.where(True if chosen is None else chosen, np.nan_to_num(files["meta_time"]), 0.0)
-    data = np.where(True if chosen is None else chosen, time_in_calls(files, "both"), 0.0)
-
-    def of_a_rank(times: Numbers) -> float:
-        others = ~shared & ~root
-        side = max(1.0, min(ranks - 1 if root.any() else ranks, float(others.sum())))
-        return max(_sum(times, root), _sum(times, others) / side)
-
-    return (float((meta / _ranks(files))[shared].sum()) + of_a_rank(meta), _sum(data, shared) + of_a_rank(data))
+    others = ~shared & ~root
+    side = max(1.0, min(ranks - 1 if root.any() else ranks, float(others.sum())))
+    return _sum(times, shared) + max(_sum(times, root), _sum(times, others) / side)
 
 
 def _sum(values: Numbers, chosen: Flags) -> float:

@@ -133,15 +133,20 @@ def _per_process(files: Numbers, processes: Numbers) -> Flags:
 
 
 def _motifs(table: Jobs) -> Texts:
-    """Return application, layout and direction of each row as one name such as ``ior_fpp_write``; "" if not known."""
+    """Return application, layout and direction of each row as one name such as ``ior_fpp_write``; "" if not known.
+
+    A row without its number of processes has no layout, where others have one.
+    """
     processes = table.numbers("darshan_nprocs")
+    lacking = np.isnan(processes) & ~np.isnan(processes).all()
     read, written = (table.numbers(f"darshan_biggest_{side}_api_bytes") for side in ("read", "write"))
     writes = np.nan_to_num(written) > np.nan_to_num(read)
     own = np.where(writes, _per_process(table.numbers("darshan_biggest_write_api_files"), processes),
                    _per_process(table.numbers("darshan_biggest_read_api_files"), processes))  # fmt: skip
     programs = table.texts("darshan_app").tolist()
     return np.array([f"{posixpath.basename(program)}_{'fpp' if alone else 'shared'}_{'write' if out else 'read'}"
-                     if program else "" for program, alone, out in zip(programs, own, writes, strict=True)],
+                     if program and not lack else ""
+                     for program, alone, out, lack in zip(programs, own, writes, lacking, strict=True)],
                     dtype=object)  # fmt: skip
 
 

@@ -14,7 +14,7 @@ A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.resul
 - ``steps``: ``series`` of ``name``, ``y`` and ``look`` over ``x`` (begins of steps) and ``step``; ``spans`` (shaded),
   ``quantity``.
 - ``ranks``: ``levels`` of ``reads``, ``writes``, ``metadata``, and ``waiting`` where it is known,
-  rows of bands of 0 to 4; ``edges`` of the bands, and
+  rows of bands of 0 to 4; ``exact``, the numbers behind them; ``edges`` of the bands, and
   ``run_time`` (:mod:`mpiio_ext.analytics.report.timeline`).
 
 Charts of histories of jobs: :mod:`mpiio_ext.analytics.report.panels`.
@@ -190,7 +190,7 @@ def _files(data: Mapping[str, Any]) -> dict[str, Any]:
     rows = 1 + max(bar["row"] for bar in bars)
     labels = [_short(label) for label in data["labels"]]
     marks = []
-    for which, name, colour, width in ((False, "I/O time of the file", "series4", 0.78),
+    for which, name, colour, width in ((False, "I/O time of the file", "series0", 0.78),
                                        (True, "on the critical path", "series1", 0.42)):  # fmt: skip
         shown = [bar for bar in bars if bar["critical"] is which]
         if shown:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.analytics.diagnosis.limits import Limits
+from mpiio_ext.analytics.report import howto
 from mpiio_ext.common import page
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Known:
     activity : what DXT and HEATMAP of its log tell.
     disks : which disks were down or not ready when it began.
     limits : from which values on something is a cause.
+    unread : logs that were named and cannot be read; whose they are is not known.
     """
 
     anonymous: bool = False
@@ -39,6 +41,7 @@ class Known:
     activity: Activity | None = None
     disks: DiskStates | None = None
     limits: Limits = dataclasses.field(default_factory=Limits)
+    unread: Sequence[str] = ()
 
 
 def diagnoses(
@@ -53,7 +56,7 @@ def diagnoses(
     """
     from mpiio_ext.analytics.diagnosis import diagnose
 
-    how = vars(known or Known())
+    how = {name: value for name, value in vars(known or Known()).items() if name != "unread"}
     found: list[tuple[tuple[bool, bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:
         one = diagnose(tables["darshan_job"], tables["darshan_file"], direction,
@@ -96,5 +99,6 @@ def _shown(finding: Finding, direction: str) -> tuple[tuple[int, float], page.Fi
     advice = [f"{one.text}{f' ({one.see})' if one.see else ''}{f' Command: `{one.command}`' if one.command else ''}"
               for one in finding.advice]  # fmt: skip
     weight: Literal["warning", "note"] = "warning" if finding.share >= _WARNING else "note"
-    shown = page.Finding(weight=weight, title=finding.title, evidence=evidence, advice=advice)
+    links = howto.links(finding.cause, finding.files, [one.see for one in finding.advice])
+    shown = page.Finding(weight=weight, title=finding.title, evidence=evidence, advice=advice, links=links)
     return (finding.rank[0], -finding.time), shown

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _MARGIN_S, _STEP_S = 60.0, 5.0
 #: Applications of a job that are named.
 _MOST_APPS = 5
+#: Logs that are named because they cannot be read.
+_MOST_LOGS = 5
 #: Files that are drawn.
 _MOST_FILES = 16
 #: Of these, files that are drawn for comparison where there are more.
@@ -46,22 +48,37 @@ _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-def job_tables(source: Source, job_id: int) -> dict[str, pa.Table]:
+def job_tables(source: Source, job_id: int, user: int | None = None) -> dict[str, pa.Table]:
     """Return the rows of a job in every table that the store has.
+
+    Parameters
+    ----------
+    user : whose job it is: schedulers of several machines give the same IDs.
 
     Raises
     ------
     AnalyticsError
-        The store has no log of this job.
+        The store has no log of this job, or logs of several users.
     """
+    import pyarrow.compute as pc
+
     found = {}
     for name in ("darshan_job", "darshan_file", "slurm"):
         if name == "slurm" and not has(source, name):
             continue
         rows = expression(source, name)
         found[name] = fetch(rows.filter(rows["job_id"] == job_id))
-    if not found["darshan_job"].num_rows:
+    logs = found["darshan_job"]
+    if user is not None:
+        logs = logs.filter(pc.fill_null(pc.equal(logs["uid"], user), False))
+        own = pc.is_in(found["darshan_file"]["log_id"], logs["log_id"].combine_chunks())
+        found |= {"darshan_job": logs, "darshan_file": found["darshan_file"].filter(own)}
+    if not logs.num_rows:
         raise AnalyticsError(f"job {job_id}: the store has no log of it; `mpiio-ext analyze manifest` lists the logs")
+    if (count := pc.count_distinct(logs["uid"]).as_py()) > 1:
+        raise AnalyticsError(f"job {job_id}: the store has logs of {count} users with this ID; --user says whose it is"
+                             f" (`mpiio-ext analyze query darshan_job --filter 'job_id = {job_id}' --group uid` lists"
+                             " them)")  # fmt: skip
     lmt = _lmt_rows(source, found)
     return found | ({"lmt": lmt} if lmt is not None else {})
 
@@ -160,8 +177,8 @@ def _opened(jobs: pa.Table) -> int | None:
     return None if None in counts else sum(counts)
 
 
-def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
-    """Return what the logs say about a job, in words."""
+def facts(tables: Mapping[str, pa.Table], known: Known | None = None) -> list[tuple[str, str]]:
+    """Return what the logs say about a job, in words; and which logs say nothing."""
     from mpiio_ext.analytics.diagnosis.diagnose import uncounted
 
     jobs, files = tables["darshan_job"], data_files(tables)
@@ -189,6 +206,10 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     out += [("note", text) for text in uncounted(jobs)]
     if any(jobs["partial"].to_pylist()):
         out.append(("note", "a log is partial: what it has lost is not counted"))
+    if known is not None and known.unread:
+        names = ", ".join([*known.unread[:_MOST_LOGS], *(["…"] if known.unread[_MOST_LOGS:] else [])])
+        words = f"{count_words(len(known.unread), 'log')}, of which nothing is counted"
+        out.append(("not read", words if known.anonymous else f"{words}: {names}"))
     return out
 
 
@@ -206,8 +227,8 @@ def document(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
     jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
     own = own_shares(tables)
     told = diagnoses(tables, known, own) if steps is None else [dict(one) for _, one in steps.told()]
-    found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)), "diagnosis": told,
-                             "directions": {}}  # fmt: skip
+    found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables, known)),
+                             "diagnosis": told, "directions": {}}  # fmt: skip
     if not told:
         found["undiagnosed"] = f"Nothing could be diagnosed: {_no_diagnosis(tables)}."
     for direction in _DIRECTIONS:

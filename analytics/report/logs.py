@@ -67,12 +67,14 @@ class Logs:
     paths : the file of each log that is there, by ``log_id``.
     osts : OSTs that are known to exist.
     disks : which disks were down or not ready when each log began.
+    unread : logs that may be the job's and cannot be read.
     """
 
     tables: Mapping[str, pa.Table]
     paths: Mapping[int, Path]
     osts: int | None = None
     disks: Mapping[int, DiskStates | None] = dataclasses.field(default_factory=dict)
+    unread: Sequence[str] = ()
 
     def of(self, log: int) -> dict[str, pa.Table]:
         """Return the rows of one log."""
@@ -95,7 +97,7 @@ class Logs:
             )
             seen = {logs[log]: one.renamed(files) for log, one in seen.items()}
             disks = {logs[log]: one for log, one in disks.items()}
-        known = Known(anonymous=anonymous, osts=self.osts, limits=Limits(fast=low))
+        known = Known(anonymous=anonymous, osts=self.osts, limits=Limits(fast=low), unread=self.unread)
         if tables["darshan_job"].num_rows > 1:
             return Told(tables, known, of_job(tables, known, seen, disks))
         (log,) = tables["darshan_job"]["log_id"].to_pylist()

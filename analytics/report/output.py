@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses.source import Source
 from mpiio_ext.analytics.diagnosis.model import wrapped
-from mpiio_ext.analytics.report import job
+from mpiio_ext.analytics.report import howto, job
 from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.report.findings import Known, findings
 from mpiio_ext.analytics.report.grids import cell_words
@@ -133,19 +133,19 @@ def job_page(
     if figures:
         picture = figures.pop(next(iter(figures)))
     others = list(figures.values())
-    rows = _factor_rows(found)
+    rows, told = _factor_rows(found), findings(found["diagnosis"])
     grids = [Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False),
                   rows=rows)] if rows else []  # fmt: skip
     sections = [
-        Section(anchor="job", title="The job", facts=[*job.facts(tables), *_speed_facts(found)]),
-        Section(anchor="diagnosis", title="Diagnosis", findings=findings(found["diagnosis"]),
+        Section(anchor="job", title="The job", facts=[*job.facts(tables, known), *_speed_facts(found)]),
+        Section(anchor="diagnosis", title="Diagnosis", findings=told,
                 sentences=[text for text in exact if text != _plain(text)],
                 grids=[] if steps is None else [_steps_grid(steps)]),
         Section(anchor="time-line", title="Files and ranks over time", figures=others),
         Section(anchor="servers", title="File servers", figures=servers),
         Section(anchor="factors", title="Contributing factors", grids=grids,
                 sentences=["Averages over the critical files, weighted by exclusive time (Equation 2)."]),
-        _critical_section(found),
+        _critical_section(found), *howto.section(told),
     ]  # fmt: skip
     empty = {"servers": not servers, "time-line": not others,
              "diagnosis": steps is None and not any(one["shown"] for one in found["diagnosis"])}
@@ -193,7 +193,7 @@ def job_text(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
     """Return what is known of a job as text: facts, diagnosis, factors; arguments as of `job_page`."""
     found = job.document(tables, known, steps)
     lines = [f"job {found['job_id']}", ""]
-    every = [*job.facts(tables), *_speed_facts(found)]
+    every = [*job.facts(tables, known), *_speed_facts(found)]
     width = max(len(name) for name, _ in every)
     lines += [f"  {name:<{width}}  {text}" for name, text in every]
     if steps is None:

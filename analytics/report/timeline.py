@@ -5,7 +5,8 @@ writes or waits for metadata, and when.
 
 Algorithm. Ranks are put together to bands (:mod:`mpiio_ext.analytics.diagnosis.activity`). Each band is a row. In each
 bin of time it has a bar: its height is the share of the band's time in requests, or of the most bytes of any band and
-bin where only HEATMAP is there, in quarters. Bars of the same height beside each other are one.
+bin where only HEATMAP is there, in quarters. Bars of the same height beside each other are one. The numbers beside the
+chart are not in quarters: ``exact`` has them for each band and bin.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.diagnosis.activity import Activity, Line
 
 #: What is drawn: plane of the time line, name, look; later ones lie on top, at the foot of the band.
-_KINDS = ((3, "waiting", Look("line")), (2, "metadata", Look("series6")), (0, "reads", Look("series4")),
+_KINDS = ((3, "waiting", Look("line")), (2, "metadata", Look("series6")), (0, "reads", Look("series0")),
           (1, "writes", Look("series1")))  # fmt: skip
 _WAITS = (" Waiting: in an MPI-IO call, and in no request of its own: other ranks carry it out, or data are exchanged.")
 _LEVELS = 4
-_COLUMNS = ("what", "first rank", "last rank", "from [s]", "to [s]", "quarters")
-_WIDTH_IN = 5.4
+_COLUMNS = ("what", "first rank", "last rank", "from [s]", "to [s]")
+_UNITS = {"s": "time [s]", "B": "bytes"}
+_WIDTH_IN = 12.2  # as wide as a page in a window of 1280 pixels
 #: Bands from which on two are one where it is narrow.
 _NARROW_BANDS = 24
 
@@ -60,12 +62,32 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
     if recorded is not None:
         spread = _WAITS if line[3].any() else ""
     title = _finding(line, activity) if seconds else _when(levels, activity)
+    planes = {name: line[plane] for plane, name, _ in _KINDS if plane < len(line)}
+    exact = exactly(planes, "s" if seconds else "B", activity.run_time / bins)
     return Chart(kind="ranks", name="time-line-ranks", title=title, data={
-        "levels": levels, "edges": edges.tolist(), "run_time": activity.run_time,
+        "levels": levels, "exact": exact, "edges": edges.tolist(), "run_time": activity.run_time,
         "x_label": "time since the start of the job [s]", "y_label": "rank",
         "caption": f"Each row is {'a band of the ranks' if activity.processes > bands else 'a rank'}; heights:"
                    f" {heights} ({source}), in {quarters}.{spread}",
     })  # fmt: skip
+
+
+def exactly(values: Mapping[str, Any], unit: str, step: float) -> dict[str, Any]:
+    """Return the numbers of a time line: arrays (bands, bins) by what they are of, in s or B, in steps of s."""
+    told = {name: [[float(f"{each:.5g}") if unit == "s" else round(each) for each in row] for row in array.tolist()]
+            for name, array in values.items() if array.any()}  # fmt: skip
+    return {"unit": unit, "step": step, "values": told}
+
+
+def rows_of(data: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return columns and rows of the numbers of a time line; without what is 0."""
+    edges, exact = data["edges"], data["exact"]
+    step, end = exact["step"], data["run_time"]
+    rows = [(name, int(edges[band]), int(edges[band + 1]) - 1,
+             f"{at * step:.6g}", f"{min((at + 1) * step, end):.6g}", value)
+            for name, bands in exact["values"].items() for band, row in enumerate(bands)
+            for at, value in enumerate(row) if value]  # fmt: skip
+    return (*_COLUMNS, _UNITS[exact["unit"]]), rows
 
 
 def _finding(line: Line, activity: Activity) -> str:
@@ -112,7 +134,6 @@ def ranks(data: Mapping[str, Any]) -> dict[str, Any]:
     bands = len(edges) - 1
     marks: list[Mark] = []
     keys: list[tuple[str, Look, float]] = []
-    drawn: list[tuple[str, int, tuple[float, float, float, float]]] = []
     for _, name, look in _KINDS:
         levels = data["levels"].get(name, [])
         if pairs:
@@ -122,7 +143,6 @@ def ranks(data: Mapping[str, Any]) -> dict[str, Any]:
         if narrow:  # a bin of two pixels would not be seen
             levels = [[max(row[at : at + 2]) for at in range(0, len(row), 2)] for row in levels]
         if places := _bars(levels, data["run_time"] / len(levels[0]), 0.9):
-            drawn += [(name, round(place[1] + 0.45), place) for place in places]
             marks.append(Tiles(places=places, look=look, name=name))
             keys.append((name, Look(look.colour, "-"), 5.0))
     every = max(1, -(-bands // 8))
@@ -130,9 +150,7 @@ def ranks(data: Mapping[str, Any]) -> dict[str, Any]:
     panel = Panel(marks=marks, x=Axis(label=data["x_label"], low=0, high=data["run_time"]),
                   y=Axis(label=data["y_label"], low=-0.6, high=bands - 0.4, ticks=ticks))  # fmt: skip
     left = 26 + 5.6 * max(len(word) for _, word in ticks)
-    rows = [(name, edges[band], edges[band + 1] - 1, *(f"{at:.6g}" for at in (start, start + width)),
-             round(height / 0.9 * _LEVELS)) for name, band, (start, _, width, height) in drawn]  # fmt: skip
-    return {"panels": [[panel]], "width": _WIDTH_IN, "table": (_COLUMNS, rows),
+    return {"panels": [[panel]], "width": _WIDTH_IN, "table": rows_of(data),
             "height": 1.1 + max((0.1 if narrow else 0.075) * bands, 1.0), "legend": "above", "keys": keys,
             "columns": 2 if narrow else 4,
             "margins": (left, 8, 22, 34)}  # fmt: skip

@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.run import library
 from mpiio_ext.common.units import count_text
 
 if TYPE_CHECKING:
@@ -36,12 +37,10 @@ def delegated(files: pa.Table, statistics: Sequence[Mapping[str, Any]]) -> list[
     files : rows of ``darshan_file``.
     statistics : files as the library has reported them, by the names that the program calls them.
     """
-    named = [str(row["path"]).rpartition(":")[2].removeprefix("./") for row in statistics
-             if any(row[name] for name in _DELEGATED)]  # fmt: skip
+    theirs = [row for row in statistics if any(row[name] for name in _DELEGATED)]
     found = []
     for row in files.to_pylist():
-        name = row["file"] or ""
-        told = any(name == one or (not one.startswith("/") and name.endswith(f"/{one}")) for one in named)
+        told = any(library.is_of(one, row["file"] or "") for one in theirs)
         unseen = not statistics and any((row[asked] or 0) > 0 == (row[moved] or 0) for moved, asked in _WAYS)
         if told or unseen:
             found.append(row["file_id"])

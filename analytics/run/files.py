@@ -33,16 +33,24 @@ _MOST_OF = 0.9
 _FORWARD = 0.75
 
 
-def own_time(files: Files, activity: Activity | None, run_s: float) -> tuple[Numbers, Numbers]:
-    """Return the time of a rank in the calls of each file (s), and that part of it that is in no reads and writes.
+def opening_of(files: Files, activity: Activity | None, run_s: float) -> Numbers:
+    """Return the time of a rank that opens, closes and asks about each file (s), in no reads and writes.
 
-    That part is the time in metadata calls, or in MPI-IO calls that open, close or set a view, where it is longer; and
-    reads and writes are those of MPI-IO, where these take longer. No rank has more time than the run.
+    It is the time in metadata calls, or in MPI-IO calls that open, close or set a view, where that is longer.
     """
     meta: Numbers = np.nan_to_num(files["meta_time"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
     calls = {} if activity is None else activity.calls
     opening = np.array([calls[each].opening if each in calls else 0.0 for each in files.table["file_id"].to_pylist()])
-    meta = np.minimum(np.maximum(meta, opening), run_s)
+    found: Numbers = np.minimum(np.maximum(meta, opening), run_s)
+    return found
+
+
+def own_time(files: Files, activity: Activity | None, run_s: float) -> tuple[Numbers, Numbers]:
+    """Return the time of a rank in the calls of each file (s), and `opening_of` it, which is a part of that.
+
+    Reads and writes are those of MPI-IO, where these take longer. No rank has more time than the run.
+    """
+    meta, calls = opening_of(files, activity, run_s), {} if activity is None else activity.calls
     mpi = np.array([sum(calls[each].mpi.values()) if each in calls else 0.0
                     for each in files.table["file_id"].to_pylist()])  # fmt: skip
     return np.minimum(np.fmax(ranks.time_in_calls(files, "both"), mpi) + meta, run_s), meta
@@ -50,16 +58,11 @@ def own_time(files: Files, activity: Activity | None, run_s: float) -> tuple[Num
 
 def in_io(files: Files, activity: Activity | None, processes: int, run_s: float) -> tuple[float, float]:
     """Return the time in which a rank is in I/O calls (s), at most the run time, and that part without data calls."""
-    meta, data = ranks.metadata_and_data(files, float(processes))
-    moving = opening = 0.0
-    if activity is not None:
-        moving = float((activity.busy[1] - activity.busy[0]).sum()) if activity.source == "DXT" else 0.0
-        numbers = files.table["file_id"].to_pylist()
-        own = np.nan_to_num(files["ranks"], nan=1.0)
-        opening = sum(activity.calls[number].opening / (processes if count == 1 else 1)
-                      for number, count in zip(numbers, own.tolist(), strict=True) if number in activity.calls)
-    found, rest = (moving + opening, opening) if moving + opening > meta + data else (meta + data, meta)
-    return float(min(run_s, found)), float(min(run_s, rest))
+    opening = ranks.of_all(files, opening_of(files, activity, run_s), float(processes))
+    _, moving = ranks.metadata_and_data(files, float(processes))
+    if activity is not None and activity.source == "DXT":
+        moving = max(moving, float((activity.busy[1] - activity.busy[0]).sum()))
+    return float(min(run_s, moving + opening)), float(min(run_s, opening))
 
 
 def _pattern(way: str, row: dict[str, Any], traced: Row | None, each: int) -> str | None:

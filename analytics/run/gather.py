@@ -123,7 +123,8 @@ def _without_calls(why: str, there: bool, command: str, missing: str) -> dict[st
 def _plain(**parts: Any) -> dict[str, Any]:
     """Return a document with what is given, and nothing else."""
     empty: dict[str, Any] = {name: [] for name in ("facts", "notices", "lacks", "findings", "conclusions", "unknown",
-                                                   "files", "library", "hints", "storage", "charts")}  # fmt: skip
+                                                   "files", "library", "hints", "storage", "locks",
+                                                   "charts")}  # fmt: skip
     return {"kind": "mpiio_ext run", "version": 1, "program": "", "sentence": "", "help": None, "files_in_all": 0,
             "crowded": False, "ended": "", **empty, **parts}  # fmt: skip
 
@@ -184,7 +185,7 @@ def _document(
     from mpiio_ext.analytics.factors.extract import with_jobs
     from mpiio_ext.analytics.factors.files import Files
     from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
-    from mpiio_ext.analytics.run import delegated
+    from mpiio_ext.analytics.run import arrays, conflicts, delegated
     from mpiio_ext.analytics.run import files as accessed
     from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
@@ -207,9 +208,13 @@ def _document(
     files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
     rows = accessed.table(files, activity, processes, run_s) if len(files) else []
     seen = _seen(recordings, activity, rows)
+    for row in rows:
+        row["arrays"] = arrays.told(seen.views.get(row["file"], ())) if seen is not None else ""
     times = _times(files, activity, processes, run_s, seen)
     mapped, measured = _mapped(files, activity, run_s), opening.paying(statistics, program, processes)
     spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped)
+    storage = _storage(rows)
+    names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     silent = [] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))]
     beside = [] if recordings is None else _beside(recordings[0])
     return _plain(
@@ -222,7 +227,7 @@ def _document(
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
         unknown=[*dict.fromkeys(text for one in documents for text in one["unknown"]), *map(_of_mapped, mapped[:1])],
         files=rows, files_in_all=len(files), library=library.table(statistics),
-        hints=library.hints(statistics), storage=_storage(rows),
+        hints=library.hints(statistics), storage=storage, locks=conflicts.table(log, names, storage, statistics),
         charts=[dataclasses.asdict(chart) for chart in _charts(log, activity, seen, rows)],
     )  # fmt: skip
 
@@ -330,6 +335,8 @@ def _charts(
     every = sum(float(row[f"{done}_bytes"] or 0) for row in rows for done in ("read", "written"))
     line, others = rank_chart(activity, None if seen is None else seen.line), over_time.charts(log, activity, every)
     if line is not None and activity.source != "DXT" and seen is None:
+        own = [one.data["exact"] for one in others if one.name == "heat"]
+        line = dataclasses.replace(line, data={**line.data, "exact": own[0] if own else line.data["exact"]})
         others = [one for one in others if one.name != "heat"]  # it is the same
     if seen is not None and len(rows) > 1 and (of_files := over_time.of_files(rows, seen.moved, activity.run_time)):
         others.insert(1, of_files)

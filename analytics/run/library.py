@@ -73,6 +73,12 @@ def read(path: Path) -> tuple[list[dict[str, Any]], bool]:
     return sorted(files.values(), key=lambda row: -_bytes(row))[:_MOST], seen
 
 
+def is_of(row: Mapping[str, Any], file: str) -> bool:
+    """Return whether a row of the statistics, which name files as the program does, is of a file."""
+    name = str(row["path"]).rpartition(":")[2].removeprefix("./")
+    return file == name or (not name.startswith("/") and file.endswith(f"/{name}"))
+
+
 def _method(row: Mapping[str, Any]) -> str:
     """Return how a file was accessed."""
     ways = []

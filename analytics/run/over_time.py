@@ -11,33 +11,37 @@ import numpy as np
 
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.diagnosis.activity import BANDS, BINS, Activity, Line
-from mpiio_ext.analytics.report.timeline import rank_chart
+from mpiio_ext.analytics.report.timeline import exactly, rank_chart
 from mpiio_ext.common.darshanfile import DamagedLogError, DarshanFile
 from mpiio_ext.common.units import seconds_text, size_text
 
 _LAYERS = ("POSIX", "STDIO")
 #: Numbers of the looks of reads and writes; those of the time line of ranks.
-_LOOKS = (("read", 4), ("written", 1))
+_LOOKS = (("read", 0), ("written", 1))
 #: Curves in the chart of files, and the shares of their bytes that are not in it from which on that is told, and from
 #: which on there is no chart.
 _MOST_SERIES, _LOST, _TOO_MUCH = 4, 0.02, 0.5
 
 
-def _mapped(path: Path, processes: int, run_s: float) -> tuple[Line, float]:
-    """Return bytes read and written by bands of ranks in `BINS` bins, and the width of the log's own bins (s)."""
+def _mapped(path: Path, processes: int, run_s: float) -> tuple[Line, Line, float]:
+    """Return bytes read and written by bands of ranks: in `BINS` bins, in the log's own bins, and their width (s)."""
     log = DarshanFile(path)
-    bands, width = min(BANDS, processes), 0.0
+    bands = min(BANDS, processes)
     moved = np.zeros((2, bands, BINS))
-    for heat in log.heat() if "HEATMAP" in log.modules else ():
-        if heat.layer not in _LAYERS or not 0 <= heat.rank < processes or not len(heat.read):
-            continue
-        width = max(width, heat.width_s)
+    heats = [heat for heat in (log.heat() if "HEATMAP" in log.modules else ())
+             if heat.layer in _LAYERS and 0 <= heat.rank < processes and len(heat.read)]  # fmt: skip
+    width = max((heat.width_s for heat in heats), default=0.0)
+    own = np.zeros((2, bands, max((len(heat.read) for heat in heats), default=0)))
+    for heat in heats:
+        band = heat.rank * bands // processes
         edges = np.arange(len(heat.read) + 1) * heat.width_s
         edges[-1] = min(edges[-1], max(run_s, edges[-2]))  # the run ends within its last bin
+        into = (np.arange(len(heat.read)) * heat.width_s / width + 1e-9).astype(int)  # widths are powers of two apart
         for way, each in enumerate((heat.read, heat.written)):
             sums = np.interp(np.linspace(0, run_s, BINS + 1), edges, np.append(0, np.cumsum(each)))
-            moved[way, heat.rank * bands // processes] += np.diff(sums)
-    return moved, width
+            moved[way, band] += np.diff(sums)
+            np.add.at(own[way, band], into, each)
+    return moved, own, width
 
 
 def charts(path: Path, activity: Activity, every: float) -> list[Chart]:
@@ -46,20 +50,23 @@ def charts(path: Path, activity: Activity, every: float) -> list[Chart]:
     `every`: bytes of all files. Where most of these are not seen, others than the ranks move them.
     """
     moved, width, source = activity.moved, 0.0, "DXT"
+    try:
+        mapped, own, bin_s = _mapped(path, activity.processes, activity.run_time)
+    except DamagedLogError:
+        mapped, own, bin_s = np.zeros(0), np.zeros(0), 0.0
     if not moved.any():
-        try:
-            moved, width = _mapped(path, activity.processes, activity.run_time)
-        except DamagedLogError:
-            return []
-        source = "HEATMAP"
+        moved, width, source = mapped, bin_s, "HEATMAP"
     if not moved.any() or moved.sum() < _TOO_MUCH * every:
         return []
     line = np.concatenate([moved, np.zeros((1, *moved.shape[1:]))])
     heat = rank_chart(dataclasses.replace(activity, source="HEATMAP", line=line, bands=line.shape[1]))
     assert heat is not None
     caption = str(heat.data["caption"]).partition(" Metadata calls")[0].replace("(HEATMAP)", f"({source})")
+    exact = heat.data["exact"]
+    if own.any():  # the data beside the map are those of the recording, not those of the bins that are drawn
+        exact = exactly(dict(zip(("reads", "writes"), own, strict=True)), "B", bin_s)
     heat = dataclasses.replace(heat, name="heat", title="Bytes by rank and time",
-                               data={**heat.data, "caption": caption})  # fmt: skip
+                               data={**heat.data, "exact": exact, "caption": caption})  # fmt: skip
     return [_bandwidth(moved.sum(axis=1), activity.run_time, width, source), heat]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.report import howto
 from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.run.opening import help_sentence
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
@@ -30,6 +31,9 @@ _POINTED = ("Point at a figure for its values; the wheel, or the keys + and -, m
 #: Programs that run another one's text, and how the names of such end.
 _INTERPRETER, _SCRIPTS = re.compile(r"(python|pypy|perl|ruby|julia|Rscript|bash|sh)[0-9.]*"), (
     ".py", ".pl", ".rb", ".jl", ".R", ".sh")  # fmt: skip
+
+_LOCKS = ("A rank that writes into a unit takes its lock from the one that wrote there last. The model (docs/locks.md)"
+          " carries the collective writes out under the method in force, and under each other one.")  # fmt: skip
 
 Document = Mapping[str, Any]
 
@@ -51,6 +55,10 @@ def _figure(one: Document, *, interactive: bool) -> Figure:
     return figure(chart, one["data"].get("caption", ""), interactive=interactive)
 
 
+#: Column of the table of files that is there only where a view tells of arrays.
+_ARRAYS = 5
+
+
 def _files(document: Document, most: int) -> Section:
     rows = []
     for row in document["files"][:most]:
@@ -59,15 +67,17 @@ def _files(document: Document, most: int) -> Section:
         calls = [f"{row['collective_calls']:,} collective"] if row["collective_calls"] else []
         calls += [f"{row['independent_calls']:,} independent"] if row["independent_calls"] else []
         rows.append((row["file"], row["who"], _amount(row["read_bytes"]), _amount(row["written_bytes"]),
-                     "; ".join(patterns) or "–", ", ".join(calls) or "POSIX", _count(row["opens"]),
-                     _seconds(row["time_s"]), _seconds(row.get("opening_s"))))  # fmt: skip
+                     "; ".join(patterns) or "–", row.get("arrays") or "–", ", ".join(calls) or "POSIX",
+                     _count(row["opens"]), _seconds(row["time_s"]), _seconds(row.get("opening_s"))))  # fmt: skip
     left = document["files_in_all"] - len(rows)
     least = "At least " if document.get("crowded") else ""
     note = f"{least}{count_text(left, 'more file')}, with less time: not shown." if left > 0 else ""
-    columns = ("file", "accessed by", "read", "written", "pattern and sizes of requests", "calls", "opens",
-               "time of a rank", "of it opening, metadata")  # fmt: skip
-    grid = Grid(columns=columns, rows=rows, note=note,
-                numbers=(False, False, True, True, False, False, True, True, True))  # fmt: skip
+    columns = ("file", "accessed by", "read", "written", "pattern and sizes of requests", "arrays, by its views",
+               "calls", "opens", "time of a rank", "of it opening, closing, metadata")  # fmt: skip
+    known = [place for place in range(len(columns)) if place != _ARRAYS or any(row[place] != "–" for row in rows)]
+    numbers = (False, False, True, True, False, False, False, True, True, True)
+    grid = Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],
+                numbers=[numbers[place] for place in known], note=note)  # fmt: skip
     return Section(anchor="files", title="File by file", grids=[grid] if rows else [],
                    sentences=[] if rows else ["No file of the program was recorded."])  # fmt: skip
 
@@ -99,13 +109,28 @@ def _hints(document: Document, most: int) -> Section:
                               "No file had a hint that is no default; `mpiio-ext hints` lists them."])  # fmt: skip
 
 
+def _locks(document: Document) -> list[Grid]:
+    """Return what writes cost in locks; none where no file system grants them."""
+    rows = []
+    for row in document.get("locks", ()):
+        plan = f"{row['method']}: {row['plan_conflicts']:,} of {row['plan_lock_requests']:,}" if row["method"] else "–"
+        least = f"{row['least_method']}: {row['least_conflicts']:,}" if row["least_method"] else "–"
+        counted = [f"{row[name]:,}" if row["writes"] is not None else "–"
+                   for name in ("writes", "units", "shared_units", "conflicts")]  # fmt: skip
+        rows.append((row["file"], row["locks"], size_text(row["unit_bytes"]), *counted, plan, least))
+    columns = ("file", "locks", "lock unit", "recorded writes", "units written", "by several ranks in turn",
+               "locks taken from another rank", "conflicts of lock requests, by the model", "with fewer")
+    return [Grid(columns=columns, rows=rows, numbers=(False, False, True, True, True, True, True, False, False),
+                 note=_LOCKS)] if rows else []  # fmt: skip
+
+
 def _storage(document: Document) -> Section:
     rows = [(row["file"], row["file_system"] or "–", _amount(float(row["stripe_size"] or 0)),
              row["stripe_count"] or "not told", row["servers"] or "not told", row["lock_protocol"] or "not told")
             for row in document["storage"]]  # fmt: skip
     grid = Grid(columns=("file", "file system", "stripe size", "stripes", "servers", "locks"), rows=rows,
                 numbers=(False, False, True, True, True, False))  # fmt: skip
-    return Section(anchor="storage", title="File system and stripes", grids=[grid] if rows else [],
+    return Section(anchor="storage", title="File system and stripes", grids=[grid, *_locks(document)] if rows else [],
                    sentences=["As the file system told after the run, of the files that took the most time."
                               if rows else "None of the files was there after the run."])  # fmt: skip
 
@@ -123,6 +148,7 @@ def _sections(document: Document, figures: Sequence[Figure], most: int, *, inter
                 sentences=[] if figures and not interactive else [
                     _POINTED if figures else "The recordings have no times of accesses."]),
         _files(document, most), _library(document, most), _storage(document), _hints(document, most), run,
+        *howto.section(findings),
         *([Section(anchor="unknown", title="What is not known", sentences=unknown)] if unknown else []),
     ]  # fmt: skip
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.analytics.report.timeline import rows_of
 from mpiio_ext.analytics.run.gather import of_folder, of_log
 from mpiio_ext.analytics.run.opening import help_sentence
 from mpiio_ext.analytics.run.page import document_of
@@ -58,11 +59,9 @@ def _points(chart: Mapping[str, Any]) -> list[dict[str, Any]]:
     if chart["kind"] == "steps":
         return [{"time_s": at} | {f"{one['name']}_bytes_per_s": one["y"][place] for one in data["series"]}
                 for place, at in enumerate(data["x"])]  # fmt: skip
-    step = data["run_time"] / len(data["levels"]["reads"][0])
-    return [{"first_rank": int(data["edges"][band]), "time_s": place * step,
-             **{f"{name}_quarters": levels[band][place] for name, levels in data["levels"].items()}}
-            for band in range(len(data["edges"]) - 1) for place in range(len(data["levels"]["reads"][0]))
-            if any(levels[band][place] for levels in data["levels"].values())]  # fmt: skip
+    unit = {"s": "time_s", "B": "bytes"}[data["exact"]["unit"]]
+    return [{"what": what, "first_rank": first, "last_rank": last, "from_s": float(start), "to_s": float(end),
+             unit: value} for what, first, last, start, end, value in rows_of(data)[1]]  # fmt: skip
 
 
 class RunReport(Shown):

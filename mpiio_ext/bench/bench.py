@@ -31,7 +31,7 @@ from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
 from mpiio_ext.bench.suites.lock import hold
 from mpiio_ext.bench.terminal import progress_of_rank_0, terminal_width, within_budget
 from mpiio_ext.bench.work import Work, needed_bytes, plan
-from mpiio_ext.common.results import Absent, Row, measure, with_ratios
+from mpiio_ext.common.results import ENOUGH, Absent, Row, measure, with_ratios
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -214,14 +214,15 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
                            failure="the bench had not ended when this was written", final=False)
 
     with progress_of_rank_0(comm, options.progress, work.runs * options.repetitions,
-                            at_most=options.budget_s > 0) as bar:  # fmt: skip
-        advance = within_budget(bar, once=work.runs, budget_s=options.budget_s)
+                            about=options.budget_s > 0) as bar:  # fmt: skip
+        advance = within_budget(bar, once=work.runs, most=work.runs * options.repetitions,
+                                budget_s=options.budget_s)
         runner = _runner(comm, options, work, place.folder, keeping(advance, keep))
         rows = runner.rows
         schedule = Schedule(comm=comm, cases=work.cases, run_case=runner.repetition, repetitions=options.repetitions,
                             budget_s=options.budget_s,
                             replanned=lambda cases: advance(
-                                by=0, of=work.runs + (options.repetitions - 1) * work.runs_of(cases)))
+                                by=0, of=work.runs + (min(options.repetitions, ENOUGH) - 1) * work.runs_of(cases)))
         try:
             schedule.run()
         except BenchError as caught:

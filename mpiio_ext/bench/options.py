@@ -288,7 +288,7 @@ class _Bench(LazyGroup):
 @renamed("--plot/--no-plot", "--figures")
 @renamed("--report/--no-report", "--page")
 @click.option("--progress/--no-progress", default=None, show_default="a bar on a terminal, elsewhere lines",
-              help="Show progress: the row, of how many, and the time that is left.")
+              help="Show progress: the row, of how many in all repetitions, and the time that is left.")
 @click.option("--list", "list_kernels", is_flag=True, show_default=False,
               help="Print the kernels with interfaces and sizes, and end; needs no mpirun.")
 @click.option("--dry-run", is_flag=True, show_default=False,

@@ -68,42 +68,50 @@ def terminal_width(descriptor: int) -> int | None:
 
 
 def progress_of_rank_0(
-    comm: MPI.Intracomm, shown: bool | None, steps: int, *, at_most: bool = False
+    comm: MPI.Intracomm, shown: bool | None, steps: int, *, about: bool = False
 ) -> contextlib.AbstractContextManager[Advance]:
     """Return the bar of so many rows on rank 0's terminal.
 
     Parameters
     ----------
     shown : whether there is a bar; None = when rank 0 has a terminal, and elsewhere a line now and then
-    at_most : whether there may be fewer rows
+    about : whether the number of rows is not known for certain
     """
     if comm.rank != 0:
         return progress(steps, shown=False)
     width = terminal_width(2)
     return progress(steps, shown=width is not None if shown is None else shown, width=width or 100, step="row",
-                    every_s=LINES_S if shown is None else 0.0, name="mpiio-ext bench", at_most=at_most)  # fmt: skip
+                    every_s=LINES_S if shown is None else 0.0, name="mpiio-ext bench", about=about)  # fmt: skip
 
 
-def within_budget(advance: Advance, *, once: int, budget_s: float) -> Advance:
+def within_budget(advance: Advance, *, once: int, most: int, budget_s: float) -> Advance:
     """Return what moves a bar of rows that a budget ends: the time that is left is the budget's.
+
+    There are as many rows as fit into that time at the speed so far, at least those that are run in any case.
 
     Parameters
     ----------
     advance : moves the bar.
-    once : rows that are run in any case, which may take longer.
+    once : rows that are run in any case, which may take longer; `of` tells another number, and others are behind it.
+    most : rows of all repetitions.
     budget_s : 0 = no limit.
     """
     if not budget_s:
         return advance
-    begin_s, done = time.monotonic(), 0.0
+    since_s = begin_s = time.monotonic()
+    since, done, least = 0.0, 0.0, float(once)
 
     def moved(text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None,
               left_s: float | None = None) -> None:  # fmt: skip
-        nonlocal done
-        done = done + by if to is None else to
-        passed_s = time.monotonic() - begin_s
-        needed_s = passed_s * max(0.0, once - done) / done if done else 0.0
-        advance(text, by=by, to=to, of=of, left_s=max(budget_s - passed_s, needed_s, 0.0) if left_s is None else left_s)
+        nonlocal since_s, since, done, least
+        now_s, done = time.monotonic(), done + by if to is None else to
+        if of is not None:
+            since_s, since, least = now_s, done, of
+        row_s = (now_s - since_s) / (done - since) if done > since else 0.0
+        if left_s is None:
+            left_s = max(budget_s - (now_s - begin_s), row_s * (least - done), 0.0)
+        rows = max(least, min(most, round(done + left_s / row_s))) if row_s > 0 else of
+        advance(text, by=by, to=to, of=rows, left_s=left_s)
 
     moved(by=0)
     return moved

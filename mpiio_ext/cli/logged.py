@@ -117,7 +117,8 @@ class RunPage:
     name: ClassVar[str] = "page"
     example: ClassVar[str] = "report.html"
     needs: ClassVar[tuple[str, tuple[str, ...], str]] = (
-        "`run --report`", ("darshan", "jinja2", "matplotlib", "numpy", "pyarrow"), "analytics")  # fmt: skip
+        "`run --report`", ("darshan", "jinja2", "markdown_it", "matplotlib", "numpy", "pyarrow"),
+        "analytics")  # fmt: skip
     keeps: ClassVar[bool] = True
 
     def make(self, folder: Path, missing: str, ended: str) -> list[str]:

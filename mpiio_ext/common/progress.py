@@ -56,7 +56,7 @@ class _Place:
 @contextlib.contextmanager
 def progress(
     total: float, *, shown: bool | None = None, width: int | None = None, step: str = "", every_s: float = 0.0,
-    name: str = "", at_most: bool = False,
+    name: str = "", about: bool = False,
 ) -> Iterator[Advance]:
     """Show a bar within the block; yield the function that moves it.
 
@@ -68,9 +68,9 @@ def progress(
     step : what a step is, "row"; "": only numbers are shown.
     every_s : where there is no bar, a line is printed so often, s; 0: nothing.
     name : of the command, before each line.
-    at_most : whether there may be fewer steps.
+    about : whether the number of steps is not known for certain.
     """
-    between = " of at most " if at_most else " of " if step else "/"
+    between = " of about " if about else " of " if step else "/"
     if not (sys.stderr.isatty() if shown is None else shown):
         yield _Lines(total, step=step, between=between, every_s=every_s, name=name)
         return

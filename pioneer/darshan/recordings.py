@@ -37,7 +37,7 @@ Structured: TypeAlias = npt.NDArray[np.void]
 _MAGIC, _VERSION, _HEADER_BYTES = b"MPIOXREC", 1, 4096
 _RUNNING = 0
 _FEW, _MORE, BINS = 4, 28, 200
-_NAME, _RECORD, _VALUES, _LANE, _SEGMENTS, _STEPS, _NOTHING = range(1, 8)
+_NAME, _RECORD, _VALUES, _LANE, _SEGMENTS, _STEPS, _NOTHING, _VIEW = range(1, 9)
 _HEADER = np.dtype([
     ("magic", "S8"), ("version", "u4"), ("header_bytes", "u4"), ("state", "u4"), ("changing", "u4"),
     ("capacity", "u8"), ("used", "u8"), ("unix_minus_monotonic", "i8"), ("started", "i8"), ("stopped", "i8"),
@@ -66,7 +66,7 @@ _STEP_TYPE = np.dtype([
 #: Bytes of an item of each kind, or of its head where it has an array behind that.
 _LENGTHS = {
     _NAME: 16, _RECORD: _RECORD_TYPE.itemsize, _VALUES: _VALUES_TYPE.itemsize, _LANE: _LANE_TYPE.itemsize,
-    _SEGMENTS: 16, _STEPS: 16, _NOTHING: 8,
+    _SEGMENTS: 16, _STEPS: 16, _NOTHING: 8, _VIEW: 16,
 }  # fmt: skip
 _FIRST_POWER = 9
 #: Share of the bytes of the program with the most that is hardly anything.
@@ -89,6 +89,7 @@ class Recording:
     bin_ns, lanes : width of a bin, and lane -> bins: bytes read and written by module, then ns of each of `CLASSES`.
     step_ns, steps : what is not told apart within a step, and calls of a class that follow each other closely.
     segments : accesses as they were.
+    views : number of a name, and one of the first views of that file: name of the etype, a space, the file type.
     others : files without a record of their own.
     unkept : accesses without a segment.
     problem : what could not be read; "" for nothing.
@@ -111,6 +112,7 @@ class Recording:
     lanes: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
     steps: Structured = field(default_factory=lambda: np.zeros(0, _STEP_TYPE))
     segments: Structured = field(default_factory=lambda: np.zeros(0, _SEGMENT_TYPE))
+    views: list[tuple[int, str]] = field(default_factory=list)
 
     def values(self, record: Any, which: int) -> dict[int, int]:
         """Return the sizes (0) or strides (1) of a record, with how often each occurs."""
@@ -217,6 +219,8 @@ def _fill(found: Recording, data: bytes, used: int) -> None:
             found.problem = found.problem or f"its bytes behind {at:,} are damaged"
         elif kind == _NAME:
             found.names[int(np.frombuffer(data, "i8", 1, at + 8)[0])] = _text(data[at + 16 : at + length])
+        elif kind == _VIEW:
+            found.views.append((int(np.frombuffer(data, "i8", 1, at + 8)[0]), _text(data[at + 16 : at + length])))
         elif kind == _RECORD:
             records.append(np.frombuffer(data, _RECORD_TYPE, 1, at))
         elif kind == _VALUES:

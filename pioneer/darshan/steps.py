@@ -11,8 +11,8 @@ time in MPI-IO calls. Memory does not depend on the number of ranks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,8 @@ from mpiio_ext.pioneer.darshan.names import clean
 
 _READ, _WRITE, _META, _MPIIO = range(4)
 _LANES = 2 * len(recordings.MODULES)
+#: Files whose views are kept.
+_MOST_VIEWED = 100
 _Line = npt.NDArray[np.float64]
 
 
@@ -37,11 +39,13 @@ class Seen:
     moved : array (files, 2, bins)
         Bytes read and written of the files that were asked for, as far as a step is of one file.
     uncounted_s : seconds of a rank, on average, in calls on files that no counter has: failed ones, unlink, fallocate.
+    views : of files, the different views that ranks have set first, as a recording has them.
     """
 
     line: _Line
     moved: _Line
     uncounted_s: float
+    views: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 def _so_far(steps: recordings.Structured, what: str, edges: _Line, since: int) -> _Line:
@@ -89,7 +93,7 @@ def in_calls(
     line, moved, uncounted = np.zeros((4, bands, bins)), np.zeros((len(files), 2, bins)), 0.0
     origin = min(head.started_ns for head in heads) if origin_ns is None else origin_ns
     processes = processes or max(1, *(head.ranks for head in heads))
-    without_mpi = recordings.WithoutMPI()
+    without_mpi, views = recordings.WithoutMPI(), dict[str, dict[str, None]]()
     edges, wanted = np.linspace(0, run_s, bins + 1), {name: place for place, name in enumerate(files)}
     for head in heads:
         recording = recordings.read(head.path)
@@ -99,9 +103,12 @@ def in_calls(
         rank = head.rank if head.rank >= 0 else without_mpi.number(recording)
         line[:, min(rank * bands // processes, bands - 1)] += mine
         uncounted += _uncounted(recording)
+        for number, text in recording.views:
+            if (name := clean(recording.names.get(number, ""))) in views or len(views) < _MOST_VIEWED:
+                views.setdefault(name, {})[text] = None
         for number, name in recording.names.items() if files else ():
             if (place := wanted.get(clean(name))) is not None:
                 for way in (_READ, _WRITE):
                     of_it = steps[(steps["class"] == way) & (steps["name"] == number)]
                     moved[place, way] += _binned(of_it, "bytes", edges, since)
-    return Seen(line, moved, uncounted / processes)
+    return Seen(line, moved, uncounted / processes, views)

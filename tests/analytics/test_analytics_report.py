@@ -52,6 +52,20 @@ def test_a_job_is_taken_out_of_the_store_with_the_lmt_of_its_time_and_osts() -> 
         job_tables(_store(), 9)
 
 
+def test_jobs_of_two_users_with_one_id_are_two() -> None:
+    jobs = [{"log_id": 1, "job_id": 5, "uid": 10}, {"log_id": 2, "job_id": 5, "uid": 11}, {"log_id": 3, "job_id": 5}]
+    files = [{"log_id": log, "job_id": 5, "bytes_written": 10**log} for log in (1, 2, 3, 2)]
+    store = source(darshan_job=jobs, darshan_file=files)
+    with pytest.raises(AnalyticsError, match="job 5: the store has logs of 2 users with this ID; --user says whose"):
+        job_tables(store, 5)
+    tables = job_tables(store, 5, 11)
+    assert tables["darshan_job"]["log_id"].to_pylist() == [2] and tables["darshan_file"]["log_id"].to_pylist() == [2, 2]
+    with pytest.raises(AnalyticsError, match="job 5: the store has no log of it"):
+        job_tables(store, 5, 12)
+    one = source(darshan_job=[jobs[0], jobs[2]], darshan_file=files)  # statistics of the library may not say whose
+    assert job_tables(one, 5)["darshan_job"].num_rows == 2
+
+
 def test_the_store_tells_how_many_osts_there_are() -> None:
     """By the bitmaps of all files of the mount point: OSTs 0 to 99, of which one was never met."""
     store: Any = _store()

@@ -70,6 +70,13 @@ def test_a_scale_has_a_name_only_where_it_tells_apart_and_an_unknown_one_is_of_n
     assert history_of(table, 1, later=True)[0].texts("_jobid").tolist() == ["1001"]
 
 
+def test_a_job_whose_processes_are_not_known_has_no_layout() -> None:
+    """Files are a multiple of the processes, or not: of 64 files nobody knows. It is of no history of its own."""
+    table = select(_at([64, 64, math.nan, math.nan, math.nan]))[0]
+    assert [(one.name, len(one.jobs)) for one in histories(table)] == [("ior_fpp_write on scratch1", 2)]
+    assert set(table.texts("_benchmark_id")[2:].tolist()) == {""} and np.isnan(table.numbers(NORMALISED)[2:]).all()
+
+
 def test_performance_is_normalised_and_correlated_within_a_scale() -> None:
     apart, together = (select(_two_scales(), Filter(within=within))[0] for within in (1.0, math.inf))
     large = apart.numbers("darshan_nprocs") == 4096

@@ -95,6 +95,19 @@ def test_what_several_logs_say_of_a_job_is_that_of_all(tmp_path: pathlib.Path) -
     assert max(len(line) for line in text.partition("Factors")[0].split("one after the other:")[1].splitlines()) <= 130
 
 
+def test_a_log_that_cannot_be_read_is_told_where_the_job_is(tmp_path: pathlib.Path) -> None:
+    logs = [written_log(tmp_path / f"{k}.darshan", (100 * k, 100 * k + 50), (1, 21)) for k in range(3)]
+    logs[1].write_bytes(logs[1].read_bytes()[:300])
+    words = "1 log, of which nothing is counted"
+    assert told(logs)[0]["facts"]["not read"] == f"{words}: 1.darshan"
+    assert f"{words}: 1.darshan" in run("logs", *logs).stdout
+    assert told(logs, "--anonymous")[0]["facts"]["not read"] == words
+    run("logs", *logs, "-o", tmp_path / "job.html")
+    assert words in (tmp_path / "job.html").read_text()
+    logs.append(written_log(tmp_path / "other.darshan", (0, 9), (1, 2), job_id=9))
+    assert ["not read" in job["facts"] for job in told(logs)] == [False, False]  # nobody knows whose it is
+
+
 def test_a_log_counts_once_and_logs_of_the_same_name_are_two(tmp_path: pathlib.Path) -> None:
     first = written_log(tmp_path / "1" / "run.darshan", (0, 100), (10, 60))
     second = written_log(tmp_path / "2" / "run.darshan", (100, 200), (10, 20))

@@ -98,6 +98,27 @@ file.Close()
 print("verified")
 """
 
+# A window holds data of one node, and those at the same place of each domain that of the same one. A piece crosses in a
+# message of its own, and not many more say when one comes.
+WINDOW_A_NODE = """
+pieces, piece = 24, 65536
+truth = (np.arange(pieces * piece * comm.size, dtype=np.uint32) * 2654435761 >> 8).astype(np.uint8)
+mine = np.ascontiguousarray(truth.reshape(pieces, comm.size, piece)[:, comm.rank].ravel())
+info = MPI.Info.Create({"mpiox_exchange": "two_phase", "mpiox_partition": "even", "cb_buffer_size": str(piece)})
+file = MPI.File.Open(comm, sys.argv[1] + "/file", MPI.MODE_CREATE | MPI.MODE_RDWR, info)
+kind = MPI.BYTE.Create_vector(pieces, piece, piece * comm.size).Commit()
+file.Set_view(piece * comm.rank, MPI.BYTE, kind)
+file.Write_at_all(0, mine)
+sent = comm.allreduce(mpiio_ext.stats.of(file).messages)
+found = np.zeros_like(mine)
+file.Read_at_all(0, found)
+assert np.array_equal(found, mine)
+file.Close()
+assert np.array_equal(np.fromfile(sys.argv[1] + "/file", np.uint8), truth)
+assert sent <= (pieces + comm.size) * comm.size, sent
+print("verified")
+"""
+
 
 def name_of(run: tuple[int, int, int, int]) -> str:
     """Return the case's name."""
@@ -116,6 +137,7 @@ def cases(extension: str, tmp_path_factory: pytest.TempPathFactory) -> Cases:
     for name, text in {"own parts": OWN_PARTS, "far apart": FAR_APART, "the same": SAME}.items():
         listed[name] = Case(text=HEAD + text, ranks=4, environment={"MPIOX_RANKS_PER_NODE": "2"})
     listed["read together"] = Case(text=HEAD + READ_TOGETHER, ranks=6, environment={"MPIOX_RANKS_PER_NODE": "3"})
+    listed["a window a node"] = Case(text=HEAD + WINDOW_A_NODE, ranks=5, environment={"MPIOX_RANKS_PER_NODE": "1"})
     return Cases(listed, pathlib.Path(tmp_path_factory.mktemp("exchange")))
 
 
@@ -128,6 +150,11 @@ def test_every_byte_arrives(cases: Cases, name: str) -> None:
 def test_a_window_is_kept_until_the_other_node_has_its_bytes(cases: Cases) -> None:
     """Each byte that is read is the file's, however many windows go through one buffer."""
     assert "verified" in cases.result("read together").stdout[0]
+
+
+def test_windows_that_hold_data_of_one_node_each(cases: Cases) -> None:
+    """Bytes are right, and messages not more than pieces, whichever window an aggregator begins with."""
+    assert "verified" in cases.result("a window a node").stdout[0]
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,17 @@ import sys
 
 import pytest
 
-from support.cbuild import CSRC, FLAGS, ROOT, SANITIZE, check, compile_c
+from support.cbuild import CSRC, FLAGS, ROOT, SANITIZE, check, compile_c, sources
 
 pytestmark = pytest.mark.mpi
 
 
-def program(source: str) -> pathlib.Path:
-    """Compile tests/c/SOURCE, which includes the file under test and has its own of what that calls."""
+def program(source: str, *modules: str) -> pathlib.Path:
+    """Compile tests/c/SOURCE, which includes the file under test and has its own of what that calls beyond modules."""
     includes = [f"-I{folder}" for folder in sorted(CSRC.glob("*/*")) if folder.is_dir()]
     mpicc = pathlib.Path(sys.prefix) / "bin" / "mpicc"
     folder = ROOT / "tests" / "c"
-    command = [str(mpicc), *FLAGS, *SANITIZE, *includes, f"-I{folder}", str(folder / source)]
+    command = [str(mpicc), *FLAGS, *SANITIZE, *includes, f"-I{folder}", str(folder / source), *sources(*modules)]
     return compile_c(command, pathlib.Path(source).stem)
 
 
@@ -31,3 +31,9 @@ def test_placing_domains(family: str) -> None:
 def test_who_is_due(family: str) -> None:
     """An aggregator works out once a call when each node sends to it, not once a round."""
     assert " 0 failures" in check(program("transport/test_due.c"))
+
+
+def test_windows_of_rounds(family: str) -> None:
+    """Each window has a round, whichever an aggregator begins with; who has something when is told before it comes."""
+    seed = random.randrange(2**31)
+    assert " 0 failures" in check(program("buffers/test_windows.c", "domains", "typemap", "common"), str(seed)), seed

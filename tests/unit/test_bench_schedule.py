@@ -79,7 +79,7 @@ def test_progress_in_a_log_is_a_line_now_and_then(monkeypatch, capsys):
 
 
 def test_the_time_that_is_left_is_that_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are run in any case may take longer. The number of rows does not grow; it falls when that is told."""
+    """Rows that are run in any case may take longer. Rows are as many as fit, or as were promised."""
     clock, seen = [0.0], []
 
     def advance(text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None,
@@ -87,15 +87,18 @@ def test_the_time_that_is_left_is_that_of_the_budget(monkeypatch: pytest.MonkeyP
         seen.append((of, left_s))
 
     monkeypatch.setattr("mpiio_ext.bench.terminal.time", SimpleNamespace(monotonic=lambda: clock[0]))
-    for row_s, left_s in ((8.0, 80.0), (4.0, 40.0), (1.0, 30.0), (0.125, 38.75)):
-        moved = within_budget(advance, once=20, budget_s=40.0)
+    for row_s, left_s, rows in ((8.0, 80.0, 20), (4.0, 40.0, 20), (1.0, 30.0, 40), (0.125, 38.75, 70)):
+        moved = within_budget(advance, once=20, most=70, budget_s=40.0)
         assert seen[-1] == (None, 40.0)
         for _ in range(10):
             clock[0] += row_s
             moved("a row")
-        assert seen[-1] == (None, left_s)
+        assert seen[-1] == (rows, left_s)
     moved(by=0, of=60)
-    assert seen[-1] == (60, 38.75) and within_budget(advance, once=1, budget_s=0.0) is advance
+    assert seen[-1] == (60, 38.75)
+    clock[0] += 2.0  # rows are slower than was thought: those that were promised are run
+    moved("a row")
+    assert seen[-1] == (60, 98.0) and within_budget(advance, once=1, most=1, budget_s=0.0) is advance
 
 
 def test_progress_on_a_terminal_counts_rows(capsys):
@@ -107,8 +110,8 @@ def test_progress_on_a_terminal_counts_rows(capsys):
 
 def test_progress_on_a_terminal_keeps_the_time_that_is_left(capsys):
     """Also when the number of rows changes."""
-    with progress(9, shown=True, width=100, step="row", at_most=True) as advance:
+    with progress(9, shown=True, width=100, step="row", about=True) as advance:
         advance("block3d, auto", left_s=100.0)
         advance(by=0, of=7, left_s=100.0)
-    last = capsys.readouterr().err.split("row 1 of at most 7")[-1]
+    last = capsys.readouterr().err.split("row 1 of about 7")[-1]
     assert "0:01:" in last and "-:--" not in last

@@ -15,9 +15,13 @@ from click.testing import CliRunner
 
 import mpiio_ext
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.factors.extract import with_jobs
+from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.report import howto
 from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.timeline import rank_chart
+from mpiio_ext.analytics.run import files as accessed
 from mpiio_ext.analytics.run import gather, library, opening, over_time
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
@@ -27,58 +31,9 @@ from mpiio_ext.common.recordings import STATISTICS, has_recordings
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES
 from mpiio_ext.pioneer.darshan import recordings
-from mpiio_ext.pioneer.darshan.log import Job, write
-from mpiio_ext.pioneer.darshan.names import record_id
-from mpiio_ext.pioneer.darshan.records import Calls, Kind, Layout
-from mpiio_ext.pioneer.darshan.shared import record_type
-from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
 from support.html_page import Page
 from support.launch import ROOT
-
-BEGIN_NS = 1_700_000_000_000_000_000
-
-
-def calls(start_s: float, count: int, size: int, offset: int, each_s: float) -> Calls:
-    """Return writes of one rank, one behind the other."""
-    at = (start_s + each_s * np.arange(count)) * 1e9
-    return Calls(record=np.zeros(count, np.int64), kind=np.full(count, Kind.WRITE), counter=np.full(count, -1),
-                 offset=offset + size * np.arange(count), size=np.full(count, size), start=at.astype(np.int64),
-                 end=(at + 0.9e9 * each_s).astype(np.int64))  # fmt: skip
-
-
-def log_of(
-    path: pathlib.Path, ranks: int, *, count: int = 20, size: int = 512, dxt: bool = True, opening_s: float = 0.0,
-    name: str = "/scratch/out.h5", maps: int = 0, each_s: float = 9.0,
-) -> None:  # fmt: skip
-    """Write a log of ranks that each write small pieces of one file, for `each_s` of ten seconds."""
-    layout = Layout("POSIX")
-    row = np.zeros(1, record_type(layout))
-    row["id"], row["rank"] = record_id(name), -1
-    values = {"OPENS": ranks, "WRITES": ranks * count, "BYTES_WRITTEN": ranks * count * size,
-              "SEQ_WRITES": ranks * count, "SIZE_WRITE_100_1K": ranks * count, "FILE_NOT_ALIGNED": ranks * count,
-              "FILE_ALIGNMENT": 4096, "SLOWEST_RANK_BYTES": count * size,
-              "FASTEST_RANK_BYTES": count * size, "MMAPS": maps}  # fmt: skip
-    for counter, value in values.items():
-        row["counters"][0, layout.at(counter)] = value
-    times = {"F_WRITE_TIME": each_s * ranks, "F_META_TIME": opening_s * ranks,
-             "F_WRITE_START_TIMESTAMP": 0.1, "F_WRITE_END_TIMESTAMP": 9.6,
-             "F_OPEN_START_TIMESTAMP": 0.05, "F_CLOSE_END_TIMESTAMP": 9.7, "F_SLOWEST_RANK_TIME": each_s + opening_s,
-             "F_FASTEST_RANK_TIME": each_s + opening_s}  # fmt: skip
-    for counter, value in times.items():
-        row["times"][0, layout.at(counter)] = value
-    heats, accesses = [], []
-    for rank in range(ranks):
-        heat, segments = Heat(), Segments()
-        some = calls(0.1 + 0.05 * (rank % 10), count, size, rank * size * count, each_s / count)
-        heat.add(some)
-        segments.add(some)
-        heats.append(heat.packed("POSIX", rank, 10.0))
-        accesses.append(segments.packed({name: 0}, rank, "node"))
-    names = {record_id(name): name, record_id("heatmap:POSIX"): "heatmap:POSIX"}
-    job = Job(start_ns=BEGIN_NS, end_ns=BEGIN_NS + 10 * 10**9, processes=ranks, identity=7, exe="./app -n 4",
-              mounts=[("lustre", "/scratch")], metadata={})  # fmt: skip
-    regions = {"POSIX": row.tobytes(), "DXT_POSIX": b"".join(accesses) if dxt else b"", "HEATMAP": b"".join(heats)}
-    write(path, job, names, regions, [])
+from support.run_logs import log_of
 
 
 def test_a_page_of_ten_thousand_ranks_is_small(tmp_path: pathlib.Path) -> None:
@@ -110,6 +65,12 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
     assert "<svg" in found.figures["heat"]._repr_html_() and found.figures["bandwidth"].table().num_rows == 120
     moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
     assert moved == pytest.approx(4 * 20 * 512, rel=0.01)
+    heat = found.figures["heat"].rows()  # in bins of the recording
+    assert sum(row["bytes"] for row in heat) == pytest.approx(4 * 20 * 512, rel=0.01)
+    assert {row["last_rank"] for row in heat} == {0, 1, 2, 3}
+    assert min(row["to_s"] - row["from_s"] for row in heat) == pytest.approx(0.1)
+    spent = sum(row["time_s"] for row in found.figures["time-line-ranks"].rows())
+    assert spent == pytest.approx(4 * 0.9 * 9.0, rel=1e-3)
     assert found.findings.rows()[0]["next_step"] and "Findings" in repr(found.findings)
 
 
@@ -118,6 +79,8 @@ def test_without_every_access_the_picture_is_of_bytes(tmp_path: pathlib.Path) ->
     found = mpiio_ext.run_report(tmp_path / "run.darshan")
     assert list(found.figures) == ["time-line-ranks", "bandwidth"]
     assert "(HEATMAP)" in found.figures["time-line-ranks"].lines()[1]
+    each = found.figures["time-line-ranks"].rows()
+    assert sum(row["bytes"] for row in each) == pytest.approx(64 * 20 * 512, rel=0.01)
     assert "in quarters of the most that any of them moves, " in found.figures["time-line-ranks"].lines()[1]
     assert found.sentence.startswith("Your program spent 9") and "512 B writes to `out.h5`" in found.sentence
     assert found.files.rows()[0]["write_pattern"] == "forward, with gaps"
@@ -174,7 +137,13 @@ def test_the_time_of_opening_is_shown(tmp_path: pathlib.Path) -> None:
     document = mpiio_ext.run_report(tmp_path / "run.darshan").document
     assert ["of it opening, closing, metadata", "500 ms"] in document["facts"]
     assert document["files"][0]["opening_s"] == pytest.approx(0.5)
-    assert "of it opening, metadata</th>" in page(document)
+    tables, activity, _ = gather._tables(tmp_path / "run.darshan", [])
+    of_log = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
+    assert activity is not None  # where MPI-IO calls take longer to open, both have that
+    activity.calls[of_log.table["file_id"][0].as_py()] = Calls(opening=0.7)
+    each, parts = accessed.own_time(of_log, activity, 10.0)
+    assert accessed.in_io(of_log, activity, 4, 10.0)[1] == parts[0] == pytest.approx(0.7) and each[0] > 9
+    assert "of it opening, closing, metadata</th>" in page(document)
 
 
 def test_mapped_memory_withholds_the_sentence(tmp_path: pathlib.Path) -> None:
@@ -304,10 +273,15 @@ def test_the_file_that_took_most_of_the_time_is_named() -> None:
     assert "hello" not in said([], files=files[:1]) and "hello" not in said([], files=[files[0] | {"time_s": 4.0}] * 2)
 
 
-def test_every_cause_has_words() -> None:
+def causes() -> set[str]:
+    """Return the names of all causes that the diagnosis knows."""
     text = "".join(path.read_text("utf-8") for path in sorted((ROOT / "analytics/diagnosis").glob("causes*.py")))
-    causes = set(re.findall(r"""\.finding\(\s*((?:"\w+"|[^,\n])+),""", text))
-    names = {name for each in causes for name in re.findall(r'"(\w+)"', each)} - {"write", "read"}
+    found = set(re.findall(r"""\.finding\(\s*((?:"\w+"|[^,\n])+),""", text))
+    return {name for each in found for name in re.findall(r'"(\w+)"', each)} - {"write", "read"}
+
+
+def test_every_cause_has_words() -> None:
+    names = causes()
     assert len(names) > 20
     for name in names:
         one = told(name, "Title.")[0]["findings"][0]
@@ -475,3 +449,22 @@ def test_commands_of_advice_are_accepted() -> None:
         words = re.sub(r"\{\w+\}", "4", words).replace("PROGRAM", "./app").split()
         done = CliRunner().invoke(main, ["run", "--dry-run", *words])
         assert done.exit_code == 0, (command, done.output)
+
+
+def test_each_cause_leads_to_what_to_do(tmp_path: pathlib.Path) -> None:
+    """The page has the text with it, once, without links out of it; what is told is installed."""
+    build = (ROOT / "CMakeLists.txt").read_text()
+    (names,) = re.findall(r"foreach\(page ([^)]*)\)\s+install\(FILES docs/howto/", build)
+    assert names.split() == list(howto.PAGES)
+    assert all(howto.links(cause) for cause in causes())
+    every = [pages.Finding(title=cause, links=howto.links(cause, ["a.h5"], ["docs/delegates.md"]))
+             for cause in causes()]  # fmt: skip
+    (section,) = howto.section([*every, pages.Finding(title="twice", links=howto.links("syncs"))])
+    anchors = {anchor for one in every for anchor, _ in one.links}
+    assert len(section.folds) == len({fold.anchor for fold in section.folds} | anchors) == 8 + 3
+    assert not any("<a" in fold.body or "<!--" in fold.body or len(fold.body) < 300 for fold in section.folds)
+    log_of(tmp_path / "run.darshan", 4)
+    found = Page(page(mpiio_ext.run_report(tmp_path / "run.darshan").document))
+    assert found.problems == [] and "howto-small-requests-one-by-one" in found.links
+    assert "howto-my-hdf5-code-is-slow" in found.links and "howto-the-storage-was-slow" not in found.ids
+    assert "with dataset.collective" in found.text and not howto.section([])

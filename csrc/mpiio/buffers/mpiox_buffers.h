@@ -2,13 +2,13 @@
  * mpiox_buffers.h - the collective buffers of a node, and the windows of the file that pass through them.
  *
  *   mpiox_buffers_memory.c  sizes, addresses and placement in the node's shared memory
- *   mpiox_windows.c         which extents of the file a window holds
+ *   mpiox_windows.c         which window a round has, which extents of the file it holds
  *   mpiox_slots.c           which window is in which buffer: filling, loading, arriving, waiting
  *   mpiox_window_io.c       file-system requests of one window
  *
- * An aggregator's file domain is cut into windows of window_bytes bytes. Window by window, its extents lie one behind
- * the other in a collective buffer of that aggregator; a slot says what is in it. All ranks of the node copy to and
- * from the buffers, and the transport (transport/mpiox_transport.h) does so for other nodes.
+ * An aggregator's file domain is cut into windows of window_bytes bytes, one for each round. Window by window, its
+ * extents lie one behind the other in a collective buffer of that aggregator; a slot says what is in it. All ranks of
+ * the node copy to and from the buffers, and the transport (transport/mpiox_transport.h) does so for other nodes.
  */
 #ifndef MPIOX_BUFFERS_H
 #define MPIOX_BUFFERS_H
@@ -55,6 +55,7 @@ typedef struct mpiox_call {
     mpiox_progress *progress; /* [n_local] */
     int64_t round;            /* windows of this number are being worked on */
     int64_t rounds;           /* windows of the busiest aggregator */
+    int64_t turn;             /* windows after which the same nodes access the file; 0: mpiox_windows_turn() */
     int64_t exchange_round; /* rounds worked on before this one: those in which no window can hold data are left out */
     mpiox_interval *used;   /* [n_used] the others, ascending, half-open; n_used 0: all of them */
     int64_t n_used;
@@ -88,9 +89,18 @@ static inline bool mpiox_buffers_failed(const mpiox_buffers *b)
 
 /* ---- windows (mpiox_windows.c), local ---------------------------------------------------------------------------- */
 
-/* Extents of a window that some rank accesses, into list[extents_max]; returns their number (0: nobody needs the
- * window). They lie one behind the other in the collective buffer. */
-int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t window, mpiox_extent *list);
+/* Once per call, when its rounds are known: do aggregators begin with different windows? Sets call->turn. */
+void mpiox_windows_turn(mpiox_call *call);
+/* Extents of an aggregator's window of a round that some rank accesses, into list[extents_max]; returns their number
+ * (0: nobody needs the window). They lie one behind the other in the collective buffer. */
+int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t round, mpiox_extent *list);
+/* The rounds, from the first to the last, in which the windows are worked on that meet [from, to) and set `set` of the
+ * aggregator's domain; false: none does. Of those between some may not meet it where windows are turned. */
+bool mpiox_window_rounds(const mpiox_call *call, int aggregator, int64_t set, int64_t from, int64_t to, int64_t *first,
+                         int64_t *last);
+/* The first round after `round` in which this rank may have something in the aggregator's window, where its first byte
+ * behind the window of `round` is at `next` (INT64_MAX: there is none); INT64_MAX: no round. The domain has one set. */
+int64_t mpiox_window_round_after(const mpiox_call *call, int aggregator, int64_t round, int64_t next);
 /* The first round from `round` on in which a window may hold data; call->rounds or more: there is none. */
 int64_t mpiox_window_next_round(const mpiox_call *call, int64_t round);
 /* Stream bytes [*from, *to) of this view access that lie in the extent; false when there are none. */

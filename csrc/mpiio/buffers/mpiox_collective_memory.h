@@ -53,6 +53,7 @@ typedef struct mpiox_contribution {
     int64_t displacement;     /* of the view */
     int64_t granule;          /* divides every offset and length of its access */
     uint64_t edges;           /* of its pieces (mpiox_typemap_edges.h) */
+    int64_t period;           /* of its pieces, where a window lies between them; INT64_MAX: none is known */
     int32_t flags;
     int32_t view_bytes; /* serialized view in view[], or 0 when it is too large */
     mpiox_error error;  /* a local error that all ranks must report */
@@ -70,6 +71,7 @@ typedef struct mpiox_reduction {
     int64_t granule;
     int64_t longest; /* largest length of one rank */
     int64_t widest;  /* largest file range of one rank, with its gaps */
+    int64_t period;  /* of all ranks that know one, 0 where they differ; INT64_MAX: nobody does */
     uint64_t edges;  /* sum; says something unless flags have MPIOX_CONTRIBUTION_NO_EDGES */
     int32_t flags;
     int32_t active;      /* ranks that access anything */

@@ -1,15 +1,108 @@
 /*
- * mpiox_windows.c - what of the file a window holds, and copying to and from it.
+ * mpiox_windows.c - which window of its domain an aggregator works on in a round, what of the file the window holds,
+ * and copying to and from it.
  *
- * The plan says which extents of an aggregator's file domain belong to a window; those parts that no rank accesses are
- * left out, so that they take no room in the collective buffer and are neither read nor written. Every rank computes
- * the same.
+ * Problem.   Where large pieces are dealt to the nodes in turn, the windows at the same place of each domain may hold
+ *            data of the same few nodes. Were they worked on in one round, all of its bytes would pass through the
+ *            links of these nodes while the others' are idle.
+ * Algorithm. Between nodes, where domains are contiguous and the pieces of each rank come back after the same number of
+ *            windows (its period), aggregators begin with windows that are spread over the period, and go on with the
+ *            first window of the domain after the last. (Cyclic domains lie side by side in each round as it is.) The
+ *            plan says which extents of an aggregator's file domain belong to a window; those parts that no rank
+ *            accesses are left out, so that they take no room in the collective buffer and are neither read nor
+ *            written.
+ * Guarantee. Every rank computes the same; every window has one round. Local, constant work but for the extents.
  */
 #include "mpiox_buffers.h"
 #include "mpiox_copy.h"
 #include "mpiox_wait.h"
 
-int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t window, mpiox_extent *list)
+/* ---- rounds and windows ------------------------------------------------------------------------------------------ */
+
+void mpiox_windows_turn(mpiox_call *call)
+{
+    const mpiox_buffers *b = call->b;
+    const int64_t period = call->reduction.period;
+    call->turn = 0;
+    if (mpiox_topology_one_node(b->file->topology) || call->n_used > 0 || period == INT64_MAX ||
+        period / b->window_bytes < 2 || period / b->window_bytes > call->rounds)
+        return;
+    for (int a = 0; a < b->n_aggregators; a++) {
+        const mpiox_domain *domain = &b->plan->domains[a];
+        if (domain->n_sets > 1 || (domain->n_sets == 1 && domain->sets[0].count > 1))
+            return;
+    }
+    call->turn = period / b->window_bytes;
+}
+
+/* The window that the aggregator begins with: its part of the period behind the period's beginning. */
+static int64_t first_window(const mpiox_call *call, int aggregator, int64_t *windows)
+{
+    const mpiox_buffers *b = call->b;
+    const int64_t start = b->plan->geometry.start, n = b->n_aggregators, turn = call->turn;
+    *windows = mpiox_plan_windows(b->plan, aggregator, b->window_bytes);
+    if (turn == 0 || *windows == 0)
+        return 0;
+    const int64_t domain = b->plan->domains[aggregator].sets[0].offset,
+                  at = (domain > start ? domain : start) / b->window_bytes % turn,
+                  wanted = turn / n * aggregator + turn % n * aggregator / n;
+    return (wanted >= at ? wanted - at : wanted - at + turn) % *windows;
+}
+
+/* Past the domain's windows: a number past them, too. */
+static int64_t window_of(const mpiox_call *call, int aggregator, int64_t round)
+{
+    int64_t windows;
+    if (call->turn == 0)
+        return round;
+    const int64_t begin = first_window(call, aggregator, &windows);
+    if (round >= windows)
+        return round;
+    return round < windows - begin ? round + begin : round + begin - windows;
+}
+
+bool mpiox_window_rounds(const mpiox_call *call, int aggregator, int64_t set, int64_t from, int64_t to, int64_t *first,
+                         int64_t *last)
+{
+    const mpiox_buffers *b = call->b;
+    int64_t windows;
+    if (!mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, set, from, to, first, last))
+        return false;
+    if (call->turn == 0)
+        return true;
+    const int64_t begin = first_window(call, aggregator, &windows);
+    if (*first < begin && begin < *last) { /* from before the first round's window to behind it */
+        *first = 0;
+        *last = windows;
+        return true;
+    }
+    const int64_t by = *first >= begin ? -begin : windows - begin;
+    *first += by;
+    *last += by;
+    return true;
+}
+
+int64_t mpiox_window_round_after(const mpiox_call *call, int aggregator, int64_t round, int64_t next)
+{
+    const mpiox_buffers *b = call->b;
+    int64_t windows, from, to;
+    const int64_t begin = first_window(call, aggregator, &windows), window = window_of(call, aggregator, round),
+                  end = window < begin ? begin : windows; /* windows up to there follow one another */
+    if (mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, 0, next, call->last, &from, &to)) {
+        from = from > window ? from : window + 1;
+        if (from < end)
+            return round + from - window;
+    }
+    if (window < begin ||
+        !mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, 0, call->first, call->last, &from, &to) ||
+        from >= begin)
+        return INT64_MAX;
+    return windows - begin + from;
+}
+
+/* ---- what a window holds ----------------------------------------------------------------------------------------- */
+
+int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t round, mpiox_extent *list)
 {
     const mpiox_buffers *b = call->b;
     const mpiox_reduction *s = &call->reduction;
@@ -17,7 +110,8 @@ int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t win
     /* The plan's extents go to the end of the scratch list, the kept parts to its front: a window gains at most one
      * extent per occupied interval, so the two never meet. */
     mpiox_extent *planned = list + MPIOX_OCCUPIED_MAX;
-    const int64_t n = mpiox_plan_window(b->plan, aggregator, b->window_bytes, window, planned, room);
+    const int64_t n = mpiox_plan_window(b->plan, aggregator, b->window_bytes, window_of(call, aggregator, round),
+                                        planned, room);
     int64_t kept = 0;
     int32_t k = 0;
     for (int64_t i = 0; i < n; i++) {

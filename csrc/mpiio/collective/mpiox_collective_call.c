@@ -164,6 +164,8 @@ static void run_two_phase(mpiox_collective *collective, mpiox_call *call)
     if (code == MPIOX_OK)
         code = mpiox_rounds_used(call);
     if (code == MPIOX_OK)
+        mpiox_windows_turn(call);
+    if (code == MPIOX_OK)
         code = collective->transport->ops->start(collective->transport, call);
     call->progress = calloc((size_t)b->n_local + 1, sizeof *call->progress);
     /* Out of memory for a few kilobytes after all ranks have agreed to go: the others wait for this rank's

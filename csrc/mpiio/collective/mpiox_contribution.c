@@ -82,6 +82,28 @@ static int64_t count_pieces(const mpiox_typemap *view, mpiox_contribution *contr
     return pieces;
 }
 
+/* From the first piece to the first one behind a gap of a window or more: where pieces are dealt to the ranks in turn,
+ * after so many bytes it is the same rank's turn. */
+static int64_t period_of(const mpiox_file *file, const mpiox_contribution *contribution, int64_t window_bytes)
+{
+    enum { LOOKS = 64 };
+    const int64_t end = contribution->position + contribution->length;
+    int64_t offset = contribution->first;
+    if (mpiox_topology_one_node(file->topology) || contribution->pieces < 2 ||
+        (contribution->flags & MPIOX_CONTRIBUTION_ACROSS))
+        return INT64_MAX;
+    for (int i = 0; i < LOOKS; i++) {
+        const int64_t position = mpiox_typemap_position(file->view, offset + window_bytes - file->displacement);
+        if (position >= end)
+            return INT64_MAX;
+        const int64_t next = file->displacement + mpiox_typemap_offset(file->view, position);
+        if (next - offset >= 2 * window_bytes)
+            return next - contribution->first;
+        offset = next;
+    }
+    return INT64_MAX;
+}
+
 /* Is the view a list; and the edges of the pieces, where the descriptions of views may not prove that no two ranks
  * write the same byte: where this rank's is too large for its contribution. Of few pieces in any case: it may be
  * another rank's that is too large. */
@@ -151,6 +173,7 @@ void mpiox_contribution_write(mpiox_call *call)
         }
         contribution->granule = granule;
     }
+    contribution->period = contribution->length > 0 ? period_of(file, contribution, b->window_bytes) : INT64_MAX;
     describe_pieces(file, contribution);
     call->first = contribution->first;
     call->last = contribution->last;

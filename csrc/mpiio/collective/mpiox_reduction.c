@@ -65,6 +65,7 @@ static void reduction_clear(mpiox_reduction *s)
     s->start = INT64_MAX;
     s->end = INT64_MIN;
     s->disjoint = 1;
+    s->period = INT64_MAX;
 }
 
 /* *overlap is set when the accesses of the two sides have file ranges that overlap. */
@@ -78,6 +79,10 @@ static void reduction_add(mpiox_reduction *into, const mpiox_reduction *s, int32
     into->longest = s->longest > into->longest ? s->longest : into->longest;
     into->widest = s->widest > into->widest ? s->widest : into->widest;
     into->edges += s->edges;
+    if (into->period == INT64_MAX)
+        into->period = s->period;
+    else if (s->period != INT64_MAX && s->period != into->period)
+        into->period = 0;
     into->flags |= s->flags;
     into->active += s->active;
     into->disjoint &= s->disjoint;
@@ -168,6 +173,7 @@ static void reduce_node(mpiox_buffers *b, mpiox_reduction *s)
             one.pieces = contribution->pieces;
             one.granule = contribution->granule;
             one.edges = contribution->edges;
+            one.period = contribution->period;
             one.active = 1;
             one.n_occupied = contribution->n_spans;
             memcpy(one.occupied, contribution->spans, sizeof *one.occupied * (size_t)contribution->n_spans);

@@ -17,7 +17,7 @@ bool mpiox_exchange_rounds_due(const mpiox_call *call, int aggregator, mpiox_int
     *last = INT64_MIN;
     for (int64_t set = 0; range.first < range.last && set < b->plan->domains[aggregator].n_sets; set++) {
         int64_t from, to;
-        if (!mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, set, range.first, range.last, &from, &to))
+        if (!mpiox_window_rounds(call, aggregator, set, range.first, range.last, &from, &to))
             continue;
         *first = from < *first ? from : *first;
         *last = to > *last ? to : *last;
@@ -74,7 +74,6 @@ static int64_t round_after(const mpiox_messages *m, int aggregator, int64_t roun
     const mpiox_call *call = m->call;
     const mpiox_request *request = call->request;
     const mpiox_extent *last = &b->extents[0][n - 1];
-    int64_t from, to;
     if (!packs(m, aggregator) || (!m->exchange->whole && call->first >= call->last))
         return INT64_MAX;
     /* windows of sets are not in the file's order */
@@ -82,12 +81,10 @@ static int64_t round_after(const mpiox_messages *m, int aggregator, int64_t roun
         return round + 1;
     int64_t position = mpiox_typemap_position(b->file->view, last->offset + last->length - b->file->displacement);
     position = position > request->position ? position : request->position;
-    if (position >= request->position + request->length)
-        return INT64_MAX;
-    const int64_t offset = b->file->displacement + mpiox_typemap_offset(b->file->view, position);
-    if (!mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, 0, offset, call->last, &from, &to))
-        return INT64_MAX;
-    return from > round ? from : round + 1;
+    return mpiox_window_round_after(call, aggregator, round,
+                                    position < request->position + request->length
+                                        ? b->file->displacement + mpiox_typemap_offset(b->file->view, position)
+                                        : INT64_MAX);
 }
 
 static void count_destination(mpiox_messages *m, mpiox_exchange_round *round, mpiox_due *due)

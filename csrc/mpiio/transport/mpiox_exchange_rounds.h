@@ -3,9 +3,9 @@
  *
  * Problem.   Messages must be few and large, memory bounded whatever an exchange round moves, and nobody may wait for a
  *            message that never comes.
- * Algorithm. Due: node s sends to aggregator a in the exchange round of window w if and only if w lies between the
- *            first and the last window of a that meets the range of s's ranks, and some rank of the file accesses
- *            something of w. Both sides compute it. The end of what a node sends in an exchange round says when it
+ * Algorithm. Due: node s sends to aggregator a in an exchange round if and only if it lies between the first and the
+ *            last round whose window of a meets the range of s's ranks, and some rank of the file accesses something
+ *            of that window. Both sides compute it. The end of what a node sends in an exchange round says when it
  *            sends again, so that rounds in which it has nothing cost no message. Counting: two exchange rounds ahead
  *            every rank adds the bytes of its chunks to the destination buffers; when all have, each knows where its
  *            chunks lie in the exchange round, whose destination buffers follow in the order of aggregators. This
@@ -20,7 +20,7 @@
 
 #include "mpiox_messages.h"
 
-/* Windows of the aggregator that meet the range, as one interval; false: none. */
+/* Rounds whose windows of the aggregator meet the range, as one interval; false: none. */
 bool mpiox_exchange_rounds_due(const mpiox_call *call, int aggregator, mpiox_interval range, int64_t *first,
                                int64_t *last);
 /* A call begins: due destination buffers, the first exchange rounds counted. 0 or MPIOX_E_NOMEM. */

@@ -73,7 +73,7 @@ typedef struct mpiox_exchange_round {
     int64_t first_step, n_steps; /* once laid out */
 } mpiox_exchange_round;
 
-/* Windows of an aggregator, [first, last). */
+/* Rounds of an aggregator, [first, last). */
 typedef struct mpiox_due {
     int aggregator;
     int64_t first, last;

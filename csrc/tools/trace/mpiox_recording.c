@@ -457,6 +457,36 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
         f->header->last = end;
 }
 
+static mpiox_recording_record *viewed(int64_t file)
+{
+    if (f->header == NULL || f->header->stopped != 0 || file <= 0)
+        return NULL;
+    if (recent_generation != f->generation)
+        renew();
+    return record_of(MPIOX_RECORDING_MPIIO, file, false);
+}
+
+bool mpiox_recording_wants_view(int64_t file)
+{
+    const mpiox_recording_record *r = viewed(file);
+
+    return r != NULL && r->counts[MPIOX_COUNT_MPIIO_VIEWS] < MPIOX_RECORDING_VIEWS;
+}
+
+void mpiox_recording_add_view(int64_t file, const char *text)
+{
+    const mpiox_recording_record *r = viewed(file);
+    mpiox_recording_view *view = r == NULL ? NULL
+                                           : mpiox_recording_take(MPIOX_RECORDING_VIEW, sizeof *view + strlen(text) + 1,
+                                                                  SPARE);
+
+    if (view == NULL)
+        return;
+    view->name = r->name;
+    strcpy(view->text, text);
+    mpiox_recording_publish();
+}
+
 void mpiox_recording_stop(int64_t now)
 {
     if (mpiox_recording_ready(now) && f->header->stopped == 0)

@@ -13,6 +13,9 @@ extern bool mpiox_recording_wanted; /* in place of a trace; set before the first
 
 /* Under mpiox_trace_lock(): count a call that has ended. */
 void mpiox_recording_add(const mpiox_tracefile_record *call);
+/* Under mpiox_trace_lock(): whether a view of a file is to be told, and what it is. */
+bool mpiox_recording_wants_view(int64_t file);
+void mpiox_recording_add_view(int64_t file, const char *text);
 /* Under mpiox_trace_lock(): MPI_Finalize begins; nothing is counted from now on. */
 void mpiox_recording_stop(int64_t now);
 

@@ -25,7 +25,9 @@ enum {
     MPIOX_RECORDING_BUCKETS = 10,
     MPIOX_RECORDING_ALIGNED = 17,    /* places by the power of two that divides them: below 2^9, 2^9 ... from 2^24 on */
     MPIOX_RECORDING_FIRST_POWER = 9, /* the least one that is told apart */
-    MPIOX_RECORDING_BINS = 200,      /* as Darshan's heat maps have at most */
+    MPIOX_RECORDING_VIEWS = 8,       /* of a file: further ones are not looked at */
+    MPIOX_RECORDING_VIEW_BYTES = 320,
+    MPIOX_RECORDING_BINS = 200,           /* as Darshan's heat maps have at most */
     MPIOX_RECORDING_FIRST_BIN = 100000000 /* ns */
 };
 
@@ -54,7 +56,8 @@ enum {
     MPIOX_RECORDING_LANE,
     MPIOX_RECORDING_SEGMENTS,
     MPIOX_RECORDING_STEPS,
-    MPIOX_RECORDING_NOTHING /* what was given up for a larger item */
+    MPIOX_RECORDING_NOTHING, /* what was given up for a larger item */
+    MPIOX_RECORDING_VIEW
 };
 
 typedef struct mpiox_recording_header {
@@ -81,6 +84,13 @@ typedef struct mpiox_recording_name {
     int64_t number;
     char text[]; /* ended by 0 */
 } mpiox_recording_name;
+
+/* One of the first views of a file: the name of its etype, a space, its file type (mpiox_trace_view.h). */
+typedef struct mpiox_recording_view {
+    mpiox_recording_item item;
+    int64_t name;
+    char text[]; /* ended by 0 */
+} mpiox_recording_view;
 
 /* What was done to a file by way of a module. */
 typedef struct mpiox_recording_record {

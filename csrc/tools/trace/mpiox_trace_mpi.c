@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "mpiox_recording.h"
+#include "mpiox_recording_format.h"
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_members.h"
 #include "mpiox_trace_requests.h"
@@ -35,6 +36,7 @@ BEHIND(int, PMPI_Group_translate_ranks, (MPI_Group, int, const int *, MPI_Group,
 BEHIND(int, PMPI_Group_free, (MPI_Group *))
 BEHIND(int, PMPI_Type_size_x, (MPI_Datatype, MPI_Count *))
 BEHIND(int, PMPI_Type_get_extent_x, (MPI_Datatype, MPI_Count *, MPI_Count *))
+BEHIND(int, PMPI_Type_get_name, (MPI_Datatype, char *, int *))
 
 /* ---- who we are -------------------------------------------------------------------------------------------------- */
 
@@ -292,6 +294,30 @@ static void add_filetype(mpiox_tracefile_record *call, MPI_Datatype filetype)
     free(part);
 }
 
+/* The first views of a file tell the shape of the arrays in it. */
+static void record_view(const mpiox_tracefile_record *call, MPI_Datatype etype, MPI_Datatype filetype)
+{
+    char name[MPI_MAX_OBJECT_NAME] = "", text[MPIOX_RECORDING_VIEW_BYTES + MPI_MAX_OBJECT_NAME];
+    int length = 0;
+
+    mpiox_trace_lock();
+    bool known = call->depth == 0 && mpiox_recording_wants_view(call->file);
+    mpiox_trace_unlock();
+    if (!known)
+        return;
+    mpiox_trace_self.inside++;
+    if (NEXT(PMPI_Type_get_name)(etype, name, &length) != MPI_SUCCESS || strchr(name, ' ') != NULL)
+        name[0] = 0;
+    const int at = sprintf(text, "%s ", name);
+    known = mpiox_trace_view_text(filetype, text + at, MPIOX_RECORDING_VIEW_BYTES);
+    mpiox_trace_self.inside--;
+    if (!known || (text[at] >= '0' && text[at] <= '9')) /* the file as it is */
+        return;
+    mpiox_trace_lock();
+    mpiox_recording_add_view(call->file, text);
+    mpiox_trace_unlock();
+}
+
 void mpiox_trace_mpi_view(mpiox_tracefile_record *call, int64_t displacement, MPI_Datatype etype, MPI_Datatype filetype,
                           const char *datarep)
 {
@@ -307,7 +333,9 @@ void mpiox_trace_mpi_view(mpiox_tracefile_record *call, int64_t displacement, MP
     NEXT(PMPI_Type_get_extent_x)(filetype, &lower, &extent);
     mpiox_trace_self.inside--;
     mpiox_trace_extra(call, MPIOX_KEY_FILETYPE_EXTENT, (int64_t)extent);
-    if (!mpiox_recording_wanted)
+    if (mpiox_recording_wanted)
+        record_view(call, etype, filetype);
+    else
         add_filetype(call, filetype);
 }
 

@@ -16,7 +16,7 @@ import statistics
 import textwrap
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mpiio_ext.bench import kernels
+from mpiio_ext.bench.arguments import HintType
 from mpiio_ext.bench.compare.hosts import Place, hosts
 from mpiio_ext.bench.compare.launches import (
     ACCESSES,
@@ -95,7 +96,8 @@ class Measurement:
 class Options:
     """What to compare: see ``--help``.
 
-    `nodes` 0 means the real ones, `delegates` "" no peers with delegates, `hosts` 0 this machine as it is.
+    `nodes` 0 means the real ones, `delegates` "" no peers with delegates, `hosts` 0 this machine as it is; `hints` are
+    for this library.
     """
 
     ranks: int
@@ -113,6 +115,7 @@ class Options:
     hosts: int = 0
     ranks_per_host: int = 0
     rate: str = ""
+    hints: dict[str, str] = field(default_factory=dict)
 
 
 Measurements = dict[tuple[str, str], Measurement]
@@ -274,6 +277,7 @@ def _title(options: Options) -> str:
     words += [f"{options.hosts} hosts x {options.ranks_per_host}" + (f" at {options.rate}" if options.rate else "")
               ] if options.hosts else []
     words += ["writes end with MPI_File_sync"] if options.sync else []
+    words += [f"mpiio_ext with {name}={value}" for name, value in options.hints.items()]
     words += [f"with {options.delegates} delegates ({options.delegate_mode}) until the file is closed"
               ] if options.delegates else []
     return ", ".join(words)
@@ -330,7 +334,7 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
         rounds=options.rounds, repeats_per_round=options.repeats, access=options.access, sync=options.sync,
         pretended_nodes=options.nodes or None, delegates=options.delegates or None,
         delegate_mode=options.delegate_mode if options.delegates else None, hosts=options.hosts or None,
-        ranks_per_host=options.ranks_per_host or None, rate=options.rate or None,
+        ranks_per_host=options.ranks_per_host or None, rate=options.rate or None, hints=options.hints or None,
     )
 
 
@@ -341,6 +345,7 @@ def run_compare(options: Options, *, put: Callable[[str], None] | None, plot_pat
     installations = some_installations()
     peers = [peer for installation in installations for peer in peers_of(installation, options.ranks)]
     peers = on_nodes(with_delegates(peers, options.delegates, options.delegate_mode), options.ranks, options.nodes)
+    peers = [replace(peer, hints=peer.hints | options.hints) if peer.ours else peer for peer in peers]
     peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))
     console.print("peers of: " + ", ".join(i.version for i in installations), highlight=False)
     with progress(len(peers) * len(options.patterns) * options.rounds) as advance:
@@ -393,6 +398,8 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
                    "count closing the file.")
 @click.option("--delegate-mode", type=click.Choice(["spawn", "thread", "auto"]), default="spawn", show_default=True,
               help="How delegates are started.")
+@click.option("-H", "--hint", "hints", type=HintType(), multiple=True, metavar="NAME=VALUE",
+              help="A hint for mpiio_ext; repeatable.")
 @renamed("--limit", "--native-limit")
 @click.option("--native-limit", "limit_s", default="20s", show_default=True, type=Duration(least=1),
               help="Time that a native peer may take per launch; otherwise its file is made smaller and marked.")
@@ -401,8 +408,8 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg or .png).")
 def command(*, quick: bool, ranks: int | None, file_bytes: int | None, rounds: int | None, repeats: int,
             patterns: tuple[str, ...], path: Path | None, access: str, sync: bool, nodes: int, host_count: int,
-            ranks_per_host: int, rate: str, delegates: str, delegate_mode: str, limit_s: float,
-            as_json: bool, output: Path | None, plot_path: Path | None) -> None:
+            ranks_per_host: int, rate: str, delegates: str, delegate_mode: str, hints: tuple[tuple[str, str], ...],
+            limit_s: float, as_json: bool, output: Path | None, plot_path: Path | None) -> None:
     """Parse the options and run; ends the process with one line on an error."""
     with json_result(as_json, output) as put, said(), contextlib.ExitStack() as stack:
         place = None
@@ -417,7 +424,7 @@ def command(*, quick: bool, ranks: int | None, file_bytes: int | None, rounds: i
                           rounds=rounds or (1 if quick else 3), repeats=repeats, patterns=patterns or tuple(PATTERNS),
                           file=file, limit_s=limit_s, access=access, sync=sync, nodes=nodes, delegates=delegates,
                           delegate_mode=delegate_mode, hosts=host_count,
-                          ranks_per_host=ranks_per_host if host_count else 0, rate=rate)
+                          ranks_per_host=ranks_per_host if host_count else 0, rate=rate, hints=dict(hints))
         run_compare(options, put=put if as_json else None, plot_path=plot_path, place=place)
 
 

@@ -31,6 +31,7 @@ class InterleavedBlocks(Pattern):
         MicroForm(name="inter64", title="interleaved 64 B", pattern="inter", block_bytes=64),
         MicroForm(name="inter4096", title="interleaved 4 KiB", pattern="inter", block_bytes=4096),
         MicroForm(name="inter65536", title="interleaved 64 KiB", pattern="inter", block_bytes=65536),
+        MicroForm(name="inter1048576", title="interleaved 1 MiB", pattern="inter", block_bytes=1 << 20),
         MicroForm(name="gaps64", title="interleaved 64 B with gaps", pattern="gaps", block_bytes=64, gaps=True),
     )
 

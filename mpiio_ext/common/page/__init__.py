@@ -33,6 +33,9 @@ _FOLDER = Path(__file__).parent
 #: Bytes of data from which on they are compressed: a page shall stay below 1 MB.
 _MOST_PLAIN = 16_000
 MOST_BYTES = 1_000_000
+#: Opens what a link of the page leads to; without it the reader opens it.
+_OPEN = """(() => { const open = () => { const at = document.getElementById(location.hash.slice(1));
+if (at && at.tagName === "DETAILS") at.open = true; }; addEventListener("hashchange", open); open(); })();"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +107,25 @@ class Grid:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that was found: a title, its evidence, and what to do; a ``warning``, a ``note`` or ``good``."""
+    """Something that was found: a title, its evidence, and what to do; a ``warning``, a ``note`` or ``good``.
+
+    `links` are pairs of the anchor of a `Fold` of the page, and what it is called.
+    """
 
     title: str
     evidence: Sequence[str] = ()
     advice: Sequence[str] = ()
     weight: str = "note"
+    links: Sequence[Sequence[str]] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """A text that the reader opens: `body` is HTML that is ours, and not escaped."""
+
+    anchor: str
+    title: str
+    body: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +142,7 @@ class Section:
     findings : sequence of Finding
     figures : sequence of Figure
     grids : sequence of Grid
+    folds : sequence of Fold
     """
 
     anchor: str
@@ -135,6 +152,7 @@ class Section:
     findings: Sequence[Finding] = ()
     figures: Sequence[Figure] = ()
     grids: Sequence[Grid] = ()
+    folds: Sequence[Fold] = ()
 
 
 def _breakable(text: str) -> Markup:
@@ -243,10 +261,12 @@ def document(
 
     if not any(lead) or not picture:
         raise ValueError(f"{title}: a page begins with a sentence and a picture")
+    scripts = [script()] if interactive else []
+    scripts += [_OPEN] if any(part.folds for part in sections) else []
     while True:
         content = {"title": title, "head": head, "sections": sections, "notices": notices, "foot": foot,
                    "lead": [text for text in lead if text], "picture": picture, "data": data}
-        text = fill(_FOLDER / "document.html", content, script=script() if interactive else "")
+        text = fill(_FOLDER / "document.html", content, script="\n".join(scripts))
         figures = [one for one in (picture, *(one for part in sections for one in part.figures))
                    if not isinstance(one, str)]  # fmt: skip
         largest = max(figures, key=lambda one: len(one.narrow), default=None)

@@ -1,0 +1,113 @@
+"""What to do about a finding, told in the page itself: pages of ``docs/howto``, or the section of one.
+
+Problem. A page is read where there is neither a network nor a copy of the documents.
+
+Algorithm. The installed package has the pages that findings need, copied by its build; a checkout has them in its
+``docs``. Each cause has a section of its own; delegates, HDF5 and Lustre have a page, where a finding is about them.
+
+Guarantees. A page has what its own findings need, and each of it once. Links that lead out of it are plain text.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpiio_ext.common import page
+from mpiio_ext.common.page import Finding, Fold, Section
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+#: Sections of `_SECTIONS` by causes.
+_CAUSES = {
+    "Small requests, one by one": ("small_requests",),
+    "One rank, or few, do it all": ("root_writes", "root_reads", "few_writers", "few_readers", "few_aggregators",
+                                    "turns", "serialised"),
+    "Opening, metadata, many small files": ("metadata", "shared_opens", "small_files"),
+    "Ranks wait for one another": ("stragglers", "late_rank", "exchange", "waiting_calls"),
+    "Ranks share blocks, stripes or servers": ("unaligned", "contention", "many_osts", "many_aggregators"),
+    "More is read than was asked for": ("read_modify_write", "read_amplification", "redundant_reads"),
+    "Syncs and shared file pointers": ("syncs", "shared_pointer"),
+    "The storage was slow": ("slow_ost", "slow_file", "slowed_down", "load_by_others", "storage_fault",
+                             "dominant_file"),
+}  # fmt: skip
+_SECTIONS = "what-to-do"
+_ON_LUSTRE = ("contention", "many_osts", "many_aggregators", "slow_ost")
+_HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
+#: Pages that are installed (CMakeLists.txt has the same list).
+PAGES = (_SECTIONS, "delegates", "hdf5", "lustre")
+
+
+def _anchor(title: str) -> str:
+    return "howto-" + re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def links(cause: str, files: Collection[str] = (), see: Collection[str] = ()) -> list[tuple[str, str]]:
+    """Return anchors and titles of what is told about a cause.
+
+    Parameters
+    ----------
+    cause : as the diagnosis calls it.
+    files : that it is about.
+    see : documents that its advice names.
+    """
+    titles = [title for title, causes in _CAUSES.items() if cause in causes]
+    more = {"delegates": any(name.endswith("delegates.md") for name in see),
+            "hdf5": any(name.endswith(_HDF5) for name in files), "lustre": cause in _ON_LUSTRE}  # fmt: skip
+    titles += [_title(_tokens(name)) for name, needed in more.items() if needed]
+    return [(_anchor(title), title) for title in titles]
+
+
+def section(findings: Iterable[Finding]) -> list[Section]:
+    """Return the section that links of findings lead to; none without any."""
+    wanted = dict.fromkeys(anchor for one in findings for anchor, _ in one.links)
+    folds = [fold for anchor in wanted if (fold := _folds().get(anchor)) is not None]
+    return [Section(anchor="howto", title="How to", folds=folds)] if folds else []
+
+
+@functools.cache
+def _folds() -> dict[str, Fold]:
+    """Return all that can be told, by anchors."""
+    parts = {title: found for title, found in _sections(_tokens(_SECTIONS)).items() if title in _CAUSES}
+    parts |= {_title(found): found[3:] for found in map(_tokens, PAGES[1:])}  # without the heading, three tokens
+    return {_anchor(title): Fold(anchor=_anchor(title), title=title, body=_html(found))
+            for title, found in parts.items()}  # fmt: skip
+
+
+@functools.cache
+def _tokens(name: str) -> Sequence[Token]:
+    """Return a page as the parser has it."""
+    from markdown_it import MarkdownIt
+
+    package = Path(page.__file__).parents[2]
+    folder = next(path for path in (package / "howto", package.parent / "docs" / "howto") if path.is_dir())
+    return MarkdownIt("commonmark").enable("table").parse((folder / f"{name}.md").read_text(encoding="utf-8"))
+
+
+def _title(tokens: Sequence[Token]) -> str:
+    return tokens[1].content
+
+
+def _sections(tokens: Sequence[Token]) -> dict[str, Sequence[Token]]:
+    """Return what stands below each heading of the second level."""
+    at = [place for place, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h2"]
+    return {tokens[place + 1].content: tokens[place + 3 : end]
+            for place, end in zip(at, [*at[1:], len(tokens)], strict=True)}  # fmt: skip
+
+
+def _html(tokens: Sequence[Token]) -> str:
+    """Return parsed text as HTML: headings below that of a fold, no links, no comments."""
+    from markdown_it import MarkdownIt
+
+    shown = [token for token in tokens if token.type != "html_block"]
+    for token in shown:
+        token.tag = "h4" if token.type.startswith("heading_") else token.tag
+        token.children = [each for each in token.children or () if not each.type.startswith("link_")]
+    parser = MarkdownIt("commonmark").enable("table")
+    text: str = parser.renderer.render(shown, parser.options, {})
+    return text.replace("<table>", '<div class="scroll" tabindex="0"><table>').replace(
+        "</table>", "</table></div>")  # fmt: skip

@@ -1,0 +1,108 @@
+"""The arrays in a file, as its views tell: "64 x 64 x 64 doubles in blocks of 32 x 32 x 64".
+
+Problem. A program tells MPI-IO the shape of its arrays by the file types of its views; libraries of files (HDF5) build
+these of vectors.
+
+Algorithm. A subarray and a darray have the shape in their arguments. Of vectors in vectors the counts are the block,
+the ratios of their strides the array but for its first dimension, which the extent tells where it was resized.
+
+Guarantees. What is no regular part of an array is left out. C's order of dimensions: the last one is contiguous.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection
+
+from mpiio_ext.common.units import size_text
+from mpiio_ext.pioneer.path.file_types import FileType, ViewError, parse
+
+#: Bytes of what etypes are called in words.
+_WORDS = {"MPI_DOUBLE": ("doubles", 8), "MPI_FLOAT": ("floats", 4), "MPI_INT": ("ints", 4), "MPI_BYTE": ("bytes", 1),
+          "MPI_CHAR": ("chars", 1), "MPI_DOUBLE_PRECISION": ("doubles", 8), "MPI_REAL": ("reals", 4),
+          "MPI_INTEGER": ("integers", 4)}  # fmt: skip
+#: Arrays of a file that are told.
+_MOST = 3
+#: A dimension that nothing tells.
+_UNKNOWN = 0
+
+_Shape = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+def told(views: Collection[str]) -> str:
+    """Return the arrays of a file, in words; "" where its views are of none."""
+    found: dict[tuple[tuple[int, ...], str], set[tuple[int, ...]]] = {}
+    for view in views:
+        etype, _, text = view.rpartition(" ")
+        try:
+            shape = _shape(parse(text))
+        except ViewError:
+            continue
+        if shape is not None:
+            sizes, block, element = shape
+            word, size = _WORDS.get(etype, ("", 0))
+            what = word if size == element else f"elements of {size_text(element, exact=True)}"
+            found.setdefault((sizes, what), set()).add(block)
+    told = [f"{_by(sizes)} {what} {_blocks(sizes, blocks)}" for (sizes, what), blocks in found.items()]
+    return "; ".join([*told[:_MOST], *([f"and {len(told) - _MOST} more arrays"] if len(told) > _MOST else [])])
+
+
+def _by(numbers: tuple[int, ...]) -> str:
+    return " × ".join(f"{number:,}" if number != _UNKNOWN else "…" for number in numbers)
+
+
+def _blocks(sizes: tuple[int, ...], blocks: Collection[tuple[int, ...]]) -> str:
+    if set(blocks) == {sizes}:
+        return "as a whole"
+    ordered = sorted(blocks, key=math.prod)
+    same = math.prod(ordered[0]) == math.prod(ordered[-1]) and len(ordered) == 1
+    return f"in blocks of {_by(ordered[0])}" + ("" if same else f" to {_by(ordered[-1])}")
+
+
+def _shape(made: FileType, total: int = 0) -> _Shape | None:
+    """Return sizes, block and bytes of an element of the array that a file type is of; `total`: bytes of the array."""
+    if made.kind == "R":
+        return _shape(made.inner[0], made.numbers[1][0])
+    if made.kind == "C" and made.numbers[0][0] == 1 and not made.is_plain:
+        return _shape(made.inner[0], total)
+    if made.kind in ("A", "D") and made.inner[0].is_plain:
+        sizes, block = (made.numbers[:2] if made.kind == "A" else (made.numbers[2], _largest(made)))
+        fortran = made.numbers[3 if made.kind == "A" else 6][0]
+        order = slice(None, None, -1 if fortran else 1)
+        return sizes[order], block[order], made.inner[0].size
+    return _of_vectors(made, total)
+
+
+def _largest(made: FileType) -> tuple[int, ...]:
+    """Return the most elements that a rank has of each dimension of a darray."""
+    sizes, kinds, _, processes = made.numbers[2:6]
+    return tuple(size if kind == 0 else -(-size // ranks)
+                 for size, kind, ranks in zip(sizes, kinds, processes, strict=True))  # fmt: skip
+
+
+def _of_vectors(made: FileType, total: int) -> _Shape | None:
+    counts, strides = [], []
+    while made.kind in ("V", "C", "R") and not made.is_plain:
+        if made.kind == "R":
+            made = made.inner[0]
+            continue
+        count, length, stride = ((number[0] for number in made.numbers[:3]) if made.kind == "V"
+                                 else (made.numbers[0][0], 1, made.inner[0].extent))  # fmt: skip
+        counts.append(count)
+        strides.append(stride)
+        made = made.inner[0]
+        if made.is_plain:
+            counts.append(length)
+            strides.append(made.size)
+        elif length != 1:
+            return None
+    if len(counts) < 2 or not made.is_plain or min(counts) < 1 or min(strides) < 1:
+        return None
+    inner = [above // below for above, below in itertools.pairwise(strides)]
+    if any(above % below for above, below in itertools.pairwise(strides)):
+        return None
+    if any(size < count for size, count in zip(inner, counts[1:], strict=True)):
+        return None
+    first = total // strides[0] if total % strides[0] == 0 and total // strides[0] >= counts[0] else _UNKNOWN
+    return (first, *inner), tuple(counts), strides[-1]

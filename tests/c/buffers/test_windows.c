@@ -1,0 +1,188 @@
+/*
+ * test_windows.c - the windows of an aggregator's rounds: each once, whatever it begins with; which rounds a range of
+ * the file can have something in, against looking at every window.
+ *
+ *   test_windows [SEED]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "mpiox_windows.c"
+
+enum { CASES = 3000, AGGREGATORS = 12, EXTENTS = 4096, WINDOWS = 2000 };
+
+static uint64_t seed = 1;
+
+static int64_t draw(int64_t below)
+{
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int64_t)((seed >> 33) % (uint64_t)below);
+}
+
+static mpiox_topology topology;
+static mpiox_file file = {.topology = &topology};
+static mpiox_extent list[EXTENTS];
+static mpiox_buffers buffers = {.file = &file, .extents_max = EXTENTS};
+static mpiox_call call = {.b = &buffers};
+static bool named; /* a domain that ascends without gaps */
+
+/* A plan of a method by turns, for a random region; false: too many windows to look at. */
+static bool set_up(int number)
+{
+    const mpiox_partition_method *method = mpiox_partition_get(number % mpiox_partition_count());
+    const int64_t stripe = 1 + draw(40), start = draw(300);
+    const mpiox_geometry geometry = {start, start + 1 + draw(3000), stripe, 1 + (int32_t)draw(4),
+                                     1 + (int32_t)draw(AGGREGATORS)};
+
+    named = strcmp(method->name, "even") == 0 || strcmp(method->name, "aligned") == 0;
+    mpiox_plan_free(buffers.plan);
+    buffers.plan = NULL;
+    CHECK_EQUAL(mpiox_plan_create(method, &geometry, &buffers.plan), MPIOX_OK);
+    buffers.n_aggregators = geometry.aggregators;
+    buffers.window_bytes = 1 + draw(100);
+    topology.n_nodes = 1 + (int)draw(3);
+    call.reduction.start = geometry.start;
+    call.reduction.end = geometry.end;
+    call.reduction.n_occupied = 1;
+    call.reduction.occupied[0] = (mpiox_interval){geometry.start, geometry.end};
+    call.n_used = draw(8) == 0;
+    call.reduction.period = draw(4) == 0 ? INT64_MAX : draw(10 * buffers.window_bytes);
+    call.rounds = 0;
+    for (int a = 0; a < buffers.n_aggregators; a++) {
+        const int64_t windows = mpiox_plan_windows(buffers.plan, a, buffers.window_bytes);
+        call.rounds = windows > call.rounds ? windows : call.rounds;
+    }
+    mpiox_windows_turn(&call);
+    return call.rounds < WINDOWS;
+}
+
+/* Does the window of the round meet [from, to)? */
+static bool meets(int aggregator, int64_t round, int64_t from, int64_t to)
+{
+    const int64_t n = mpiox_window_extents(&call, aggregator, round, list);
+    for (int64_t i = 0; i < n; i++)
+        if (list[i].offset < to && from < list[i].offset + list[i].length)
+            return true;
+    return false;
+}
+
+/* The windows of the plan, in some order, and nothing after them. */
+static void check_each_once(int aggregator)
+{
+    static mpiox_extent plan[EXTENTS];
+    static bool seen[WINDOWS];
+    const int64_t windows = mpiox_plan_windows(buffers.plan, aggregator, buffers.window_bytes);
+
+    int64_t same;
+    const int64_t begin = first_window(&call, aggregator, &same);
+    CHECK_EQUAL(same, windows);
+    CHECK(begin == 0 || (call.turn > 0 && begin < call.turn && begin < windows));
+    memset(seen, 0, sizeof seen);
+    for (int64_t round = 0; round < call.rounds + 1; round++) {
+        const int64_t n = mpiox_window_extents(&call, aggregator, round, list);
+        const int64_t expected = round >= windows ? windows : (round + begin) % windows;
+        CHECK_EQUAL(n, mpiox_plan_window(buffers.plan, aggregator, buffers.window_bytes, expected, plan, EXTENTS));
+        CHECK(memcmp(list, plan, sizeof *plan * (size_t)n) == 0);
+        if (round < windows) {
+            CHECK(n > 0 && !seen[expected]);
+            seen[expected] = true;
+        }
+    }
+}
+
+/* [first, last) has all rounds that meet the range; its ends do, too, in a domain without gaps. */
+static void check_rounds(int aggregator)
+{
+    const int64_t length = call.reduction.end - call.reduction.start, from = call.reduction.start + draw(length),
+                  to = from + 1 + draw(length) / (1 + draw(20));
+    int64_t first = INT64_MAX, last = INT64_MIN, a, b;
+
+    for (int64_t set = 0; set < buffers.plan->domains[aggregator].n_sets; set++)
+        if (mpiox_window_rounds(&call, aggregator, set, from, to, &a, &b)) {
+            CHECK(a >= 0 && a < b && b <= call.rounds);
+            first = a < first ? a : first;
+            last = b > last ? b : last;
+        }
+    for (int64_t round = 0; round < call.rounds; round++)
+        CHECK(!meets(aggregator, round, from, to) || (first <= round && round < last));
+    if (first < last && call.turn > 0)
+        CHECK(meets(aggregator, first, from, to) && meets(aggregator, last - 1, from, to));
+}
+
+/* A rank that accesses all of [first, last) has something in just the rounds that it is told. */
+static void check_after(int aggregator)
+{
+    if (buffers.plan->domains[aggregator].n_sets != 1)
+        return;
+    const int64_t length = call.reduction.end - call.reduction.start;
+    call.first = call.reduction.start + draw(length);
+    call.last = call.first + 1 + draw(length) / (1 + draw(20));
+    for (int64_t round = 0; round < call.rounds; round++) {
+        const int64_t n = mpiox_window_extents(&call, aggregator, round, list);
+        if (n == 0)
+            break;
+        const int64_t behind = list[n - 1].offset + list[n - 1].length,
+                      next = behind > call.first ? behind : call.first,
+                      told = mpiox_window_round_after(&call, aggregator, round, next < call.last ? next : INT64_MAX);
+        int64_t truth = round + 1;
+        while (truth < call.rounds && !meets(aggregator, truth, call.first, call.last))
+            truth++;
+        CHECK(told > round);
+        CHECK(truth == call.rounds || told <= truth);
+        if (named)
+            CHECK_EQUAL(told, truth == call.rounds ? INT64_MAX : truth);
+    }
+}
+
+/* Pieces of a window each in turn over as many nodes as aggregators: each round has a window of every node, whatever
+ * the domains' length is. */
+static void spread(void)
+{
+    enum { WINDOW = 64 };
+    for (int nodes = 2; nodes <= AGGREGATORS; nodes++)
+        for (int64_t each = nodes; each < 5 * nodes; each++) {
+            const mpiox_geometry geometry = {0, WINDOW * nodes * each, WINDOW, 1, nodes};
+            bool met[AGGREGATORS] = {false};
+
+            mpiox_plan_free(buffers.plan);
+            CHECK_EQUAL(mpiox_plan_create(mpiox_partition_find("even"), &geometry, &buffers.plan), MPIOX_OK);
+            buffers.n_aggregators = topology.n_nodes = nodes;
+            buffers.window_bytes = WINDOW;
+            call.reduction.occupied[0] = (mpiox_interval){0, geometry.end};
+            call.reduction.period = (int64_t)WINDOW * nodes;
+            call.rounds = each;
+            call.n_used = 0;
+            mpiox_windows_turn(&call);
+            CHECK_EQUAL(call.turn, nodes);
+            for (int a = 0; a < nodes; a++) {
+                CHECK_EQUAL(mpiox_window_extents(&call, a, 0, list), 1);
+                const int64_t node = list[0].offset / WINDOW % nodes;
+                CHECK(!met[node]);
+                met[node] = true;
+            }
+        }
+}
+
+int main(int argc, char **argv)
+{
+    int turned = 0;
+    seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    printf("seed %llu\n", (unsigned long long)seed);
+    for (int i = 0; i < CASES; i++) {
+        if (!set_up(i))
+            continue;
+        turned += call.turn > 0;
+        CHECK(call.turn == 0 || (topology.n_nodes > 1 && call.n_used == 0 && call.turn <= call.rounds));
+        for (int a = 0; a < buffers.n_aggregators; a++) {
+            check_each_once(a);
+            check_rounds(a);
+            check_after(a);
+        }
+    }
+    CHECK(turned > CASES / 20 && turned < CASES / 2);
+    spread();
+    mpiox_plan_free(buffers.plan);
+    return check_exit();
+}

@@ -1,0 +1,59 @@
+"""What the page of a run says of its files: locks, and the arrays in them."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+
+import mpiio_ext
+from mpiio_ext.analytics.run import arrays, conflicts
+from mpiio_ext.analytics.run.page import page
+from mpiio_ext.partitioning import Geometry
+from mpiio_ext.partitioning.locks import lustre, simulate
+from mpiio_ext.pioneer.darshan.names import record_id
+from support.html_page import Page
+from support.run_logs import log_of
+
+
+def test_writes_cost_locks_where_the_file_system_grants_them(tmp_path: pathlib.Path) -> None:
+    """Ranks write 8 MiB each, one behind the other; of stripes of 3 MiB two are of two ranks."""
+    name, log = "/scratch/out.h5", tmp_path / "run.darshan"
+    log_of(log, 4, count=8, size=1 << 20)
+    layout = {"file": name, "file_system": "lustre", "stripe_size": str(3 << 20), "stripe_count": "4", "servers": None,
+              "lock_protocol": "server"}  # fmt: skip
+    did = {"path": "./out.h5", "collective_writes": 2, "bytes_written": 64 << 20, "direct_bytes_written": 0,
+           "rounds": 8, "write_partition": "even"}  # fmt: skip
+    numbers = {name: int(np.array([record_id(name)], np.uint64).view(np.int64)[0])}
+    (row,) = conflicts.table(log, numbers, [layout], [did])
+    assert [row[key] for key in ("writes", "units", "shared_units", "conflicts")] == [32, 11, 2, 2]
+    geometry = Geometry(end_bytes=32 << 20, stripe_size_bytes=3 << 20, servers=4, aggregators=4)
+    out = {one: simulate(geometry, one, file_system=lustre(), window_bytes=2 << 20, collectives=2).total_conflicts
+           for one in ("even", row["least_method"])}  # fmt: skip
+    assert out["even"] == row["plan_conflicts"] > row["least_conflicts"] == out[row["least_method"]]
+    document = mpiio_ext.run_report(log).document
+    text = page({**document, "storage": [layout], "locks": [row]})
+    assert f"even: {row['plan_conflicts']} of" in text and not Page(text).problems and document["locks"] == []
+    (alone,) = conflicts.table(log, numbers, [layout], [])
+    assert alone["conflicts"] == 2 and alone["method"] is None
+    local = [layout | {"lock_protocol": protocol} for protocol in ("local", "none", None)]
+    assert conflicts.table(log, numbers, local, [did]) == []
+    log_of(log, 4, dxt=False)
+    assert conflicts.table(log, numbers, [layout], [did]) == []  # nobody tells who wrote
+
+
+def test_views_tell_the_arrays_in_a_file() -> None:
+    doubles = ["MPI_DOUBLE A(64,64,64;32,32,64;0,0,0;0;8)", "MPI_DOUBLE A(64,64,64;32,32,64;32,0,0;0;8)"]
+    of_hdf5 = "MPI_BYTE R(0;33554432;V(256;1;131072;V(256;16;512;C(8;1))))"
+    for views, words in (
+        (doubles, "64 × 64 × 64 doubles in blocks of 32 × 32 × 64"),
+        ([*doubles, doubles[0].replace("32,32,64", "31,32,64")],
+         "64 × 64 × 64 doubles in blocks of 31 × 32 × 64 to 32 × 32 × 64"),
+        (["MPI_FLOAT A(10,20,30;10,20,30;0,0,0;1;4)"], "30 × 20 × 10 floats as a whole"),  # Fortran's order
+        (["MPI_INT D(4;1;100,60;1,0;-1,-1;4,1;0;4)"], "100 × 60 ints in blocks of 25 × 60"),
+        ([of_hdf5], "256 × 256 × 64 elements of 8 B in blocks of 256 × 256 × 16"),
+        (["MPI_BYTE V(10;3;40;1)", " V(10;3;40;1)"], "… × 40 bytes in blocks of 10 × 3; "
+         "… × 40 elements of 1 B in blocks of 10 × 3"),
+        (["MPI_INT I(1,2;0,40;4)", "MPI_INT V(10;3;42;4)", "MPI_BYTE V(2;1;8;I(1,1;0,6;1))", "MPI_BYTE x", "4"], ""),
+    ):  # fmt: skip
+        assert arrays.told(views) == words
