@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.diagnosis.activity import Activity, Line
 
 #: What is drawn: plane of the time line, name, look; later ones lie on top, at the foot of the band.
-_KINDS = ((3, "waiting", Look("line")), (2, "metadata", Look("series6")), (0, "reads", Look("series0")),
+_KINDS = ((3, "waiting", Look("series6")), (2, "metadata", Look("series3")), (0, "reads", Look("series0")),
           (1, "writes", Look("series1")))  # fmt: skip
 _WAITS = (" Waiting: in an MPI-IO call, and in no request of its own: other ranks carry it out, or data are exchanged.")
 _LEVELS = 4
