@@ -37,13 +37,13 @@ _NARROW_BANDS = 24
 
 
 def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None:
-    """Return the time line of ranks; None where none is seen.
+    """Return the time line of ranks; None where none is seen, or nothing but metadata calls whose times are not known.
 
     `recorded`: seconds in calls, and waiting for others, not from the log.
     """
     line, source = (activity.line, activity.source) if recorded is None else (recorded, "recordings")
     seconds = source != "HEATMAP"
-    if not line.any():
+    if not source or not line.any():
         return None
     bands, bins = line.shape[1:]
     edges = np.ceil(np.arange(bands + 1) * activity.processes / bands)

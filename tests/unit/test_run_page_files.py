@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 
 import numpy as np
 
 import mpiio_ext
+from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.analytics.run import arrays, conflicts
 from mpiio_ext.analytics.run.page import page
 from mpiio_ext.partitioning import Geometry
@@ -57,3 +60,10 @@ def test_views_tell_the_arrays_in_a_file() -> None:
         (["MPI_INT I(1,2;0,40;4)", "MPI_INT V(10;3;42;4)", "MPI_BYTE V(2;1;8;I(1,1;0,6;1))", "MPI_BYTE x", "4"], ""),
     ):  # fmt: skip
         assert arrays.told(views) == words
+
+
+def test_metadata_calls_without_times_are_no_picture() -> None:
+    """Spread evenly over the time in which files are open they say nothing of what ranks do when."""
+    seen = Activity("", 2, 10.0, line=np.ones((3, 2, 4)))
+    assert rank_chart(seen) is None
+    assert rank_chart(dataclasses.replace(seen, source="HEATMAP")) is not None
