@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -457,13 +458,16 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
     return MPIOX_OK;
 }
 
-/* Its parts are not all there from now on; what it is closed with says when they are. Who ends the file at this moment
- * is done when this opening has been entered. */
+/* Its parts are not all there from now on; what it is closed with says when they are. Another thread may be just saying
+ * that they are, of an earlier close: this comes after it. */
 static int begin_staging(mpiox_server *server, const mpiox_slot *slot)
 {
     pthread_mutex_unlock(&server->lock);
+    while (atomic_load(&server->files[slot->file].drain.ending))
+        poll(NULL, 0, 1);
     const int failed = mpiox_storage_staging_begin(slot->text, server->options.delegate);
     pthread_mutex_lock(&server->lock);
+    atomic_fetch_or(&record_of(server, slot->file)->flags, MPIOX_FILE_HIDDEN);
     if (failed == 0)
         return MPIOX_OK;
     atomic_fetch_sub(&record_of(server, slot->file)->openers, 1);

@@ -110,7 +110,7 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     double failing_since;           /* 0: it does not */
     bool soon;                      /* somebody waits until it is whole */
     bool left;                      /* given up: its bytes stay in the segment */
-    bool ending;                    /* a thread gives it its name */
+    atomic_bool ending;             /* a thread gives it its name */
 } mpiox_server_drain;
 
 typedef struct mpiox_server_file {
