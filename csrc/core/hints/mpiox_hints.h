@@ -172,11 +172,12 @@ int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox
 int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report,
                             void *context);
 
-/* The hints of every source but MPI_Info for path, as text (free it) that one rank can send to the others; NULL when
- * memory is exhausted. mpiox_hints_apply() lays it over an info object: names of sources weaker than MPI_Info where the
- * program is silent, the others always, sizes written out in bytes. Our own mpiox_* names are left out. *out is a new
- * object. */
-char *mpiox_hints_collect(const char *path);
+/* mpiox_hints_resolve(), and the hints of every source but MPI_Info for path, as text (free it) that one rank can send
+ * to the others; NULL: there are none, or memory is exhausted. mpiox_hints_apply() lays it over an info object: names
+ * of sources weaker than MPI_Info where the program is silent, the others always, sizes written out in bytes. Our own
+ * mpiox_* names are left out. *out is a new object. */
+int mpiox_hints_resolve_and_collect(const char *path, MPI_Info info, mpiox_hints *out, char **collected,
+                                    mpiox_hints_report report, void *context);
 int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out);
 /* Add the values in force to an info object (what MPI_File_get_info returns). Names of the standard and of ROMIO that
  * no source set keep the MPI library's own value. */

@@ -99,8 +99,7 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
 {
     const char *path = mpiox_mpi_path(filename);
 
-    mpiox_hints_resolve(path, info, &out->hints, print_problem, NULL);
-    *text = mpiox_hints_collect(path);
+    mpiox_hints_resolve_and_collect(path, info, &out->hints, text, print_problem, NULL);
     out->text_bytes = *text != NULL && **text != '\0' ? (int64_t)strlen(*text) + 1 : 0;
     if (out->text_bytes > 0 && out->text_bytes <= TEXT_INLINE_BYTES)
         memcpy(out->text, *text, (size_t)out->text_bytes);
