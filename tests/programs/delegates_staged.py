@@ -85,6 +85,7 @@ def reopened() -> None:
     check("again: hidden", fine=is_hidden("again"))
     file = opened("again", MPI.MODE_RDONLY)
     check("again: read", fine=file.Get_size() == BYTES and holds(file, 1))
+    check("again: in force", fine=file.Get_info().Get("mpiox_close") == "staged")
     file.Close()
     file = opened("again", MPI.MODE_RDWR)
     write(file, 2, collective=True)
@@ -117,8 +118,9 @@ def alone() -> None:
 def without_delegates() -> None:
     """Who does not go through the delegates waits until the file is whole and has its name."""
     make("native", 5)
-    file = opened("native", MPI.MODE_RDONLY, {**SERVICE, "mpiox_delegates": "0"})
+    file = opened("native", MPI.MODE_RDONLY, {**SLOWLY, "mpiox_delegates": "0"})
     check("native: read", fine=holds(file, 5))
+    check("native: in force", fine=file.Get_info().Get("mpiox_close") == "written")
     file.Close()
     check("native: name", fine=(FOLDER / "native").exists() and not is_hidden("native"))
 
