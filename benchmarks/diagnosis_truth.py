@@ -30,7 +30,7 @@ class Kind:
     group : str
         ``known``: the rules were made with it; ``held``: written after them; ``later``: written after they had been
         mended with those, and ``last``, with which nothing was mended; ``fresh``: written by somebody who had made no
-        rule; ``second``: four that a second one found to be wrong; ``mixture``: of known ones.
+        rule; ``second``: six that a second one found to be judged wrongly; ``mixture``: of known ones.
     causes : mapping of str to float
         Cause -> its share of the I/O time, largest first; empty: nothing may be said with high confidence.
     instead : tuple of str
@@ -159,6 +159,8 @@ _SINGLE |= {
     "preallocated": _kind("second", "root_writes", "mpiio large"),
     "one_gives_all": _kind("second", "root_writes", "mpiio large"),
     "direct_writes": _kind("second", "small_requests", "possible"),
+    "split_writes": _kind("second", "few_aggregators", "mpiio large"),
+    "synced_files": _kind("second", "syncs"),
 }
 _MIXED = (
     ("one_writer", "metadata_storm"),

@@ -1,13 +1,15 @@
 """What recording costs a call: beside a trace, and as a share of small and large cached accesses.
 
-Usage: ``python benchmarks/recorder.py [--path FOLDER] [--passes 400] [--pairs 30]``
+Usage: ``python benchmarks/recorder.py [--path FOLDER] [--passes 400] [--pairs 30] [--instructions]``
 
 Algorithm. A loop of pwrite and pread is timed in many short passes, and the fastest one counts: a pass of some 100 us
 is seldom disturbed, also on a machine that is busy. What the tracer's library adds is measured with a library behind it
 whose functions return at once; what an access takes alone, with files in the cache. Shares are the one over the other.
 That is the least that a call costs. What it costs a program, whose calls of the system drive the recorder's lines out
 of the caches, is the difference of whole runs of 100,000 writes and reads of 4 KiB, with and without in turn: median
-and quartiles of the pairs, and of the fastest runs, which others have disturbed least.
+and quartiles of the pairs, and of the fastest runs, which others have disturbed least. Loading the library is a part
+of that: what a longer run adds to a shorter one is a call's own. ``--instructions`` counts them with Valgrind in place
+of all that, which no other work disturbs.
 The folder must be none that Darshan leaves out, as /dev/shm is: of such files nothing is counted.
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import re
 import resource
 import statistics
 import subprocess
@@ -136,17 +139,55 @@ def of_programs(words: list[str], tracer: str, folder: pathlib.Path, pairs: int)
               f" fastest run: {min(there) - min(without):.0f} ns of {min(without):.0f} ns", flush=True)  # fmt: skip
 
 
+def instructions(program: str, preload: list[str], folder: pathlib.Path, order: str, mode: str = "") -> float:
+    """Return the instructions of a call: those of a long run less those of a short one."""
+    counts = []
+    for calls in (20_000, 40_000):
+        with tempfile.TemporaryDirectory(dir=folder) as traces:
+            variables = base_environment() | {"LD_PRELOAD": ":".join(preload)}
+            variables |= {"MPIOX_TRACE_DIR": traces, "MPIOX_TRACE_MODE": mode} if mode else {}
+            words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, str(folder / "file"),
+                     "4096", str(calls), "1", order]  # fmt: skip
+            done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+        counts.append(int(re.findall(r"Collected : (\d+)", done.stderr)[0]))
+    return (counts[1] - counts[0]) / 40_000
+
+
+def longer(words: list[str], tracer: str, folder: pathlib.Path) -> None:
+    """Print what a recording adds to each call of a run that is ten times as long, and to a run of hardly any."""
+    least: dict[int, float] = {}
+    for calls in (1000, CALLS // 2, 5 * CALLS):
+        run, times = [*words[:3], str(calls), *words[4:]], {True: [], False: []}
+        for _ in range(5):
+            for on, found in times.items():
+                with tempfile.TemporaryDirectory(dir=folder) as traces:
+                    variables = {"LD_PRELOAD": tracer, "MPIOX_TRACE_DIR": traces, "MPIOX_TRACE_MODE": "recording"}
+                    found.append(spent(run, base_environment() | (variables if on else {}))[1])
+        least[calls] = min(times[True]) - min(times[False])
+    few, some, many = least
+    each_ns = 1e9 * (least[many] - least[some]) / (2 * (many - some))
+    print(f"  fastest runs, processor time: {each_ns:.0f} ns a call, {1e3 * least[few]:.1f} ms a process", flush=True)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--path", type=pathlib.Path, help="folder of files and traces (default: of temporary files)")
     parser.add_argument("--passes", type=int, default=400)
     parser.add_argument("--pairs", type=int, default=30, help="runs with and without, for what it costs a program")
+    parser.add_argument("--instructions", action="store_true", help="count instructions, with Valgrind")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mpiox_recorder_", dir=arguments.path) as name:
         folder = pathlib.Path(name)
         program, nothing = compiled(folder)
         tracer = str(get_tracer())
+        for title, order in ORDERS.items() if arguments.instructions else ():
+            alone = instructions(program, [nothing], folder, order)
+            found = [instructions(program, [tracer, nothing], folder, order, mode) - alone
+                     for mode in ("trace", "recording")]  # fmt: skip
+            print(f"{title:22s} instructions added to a call: {found[0]:.0f} trace, {found[1]:.0f} recording")
+        if arguments.instructions:
+            return
 
         def words(size: int, calls: int, order: str) -> list[str]:
             return [program, str(folder / "file"), str(size), str(calls), str(arguments.passes), order]
@@ -165,6 +206,7 @@ def main() -> None:
             print(f"{title}:")
             run = [program, str(folder / "file"), "4096", str(CALLS // 2), "1", order]
             of_programs(run, tracer, folder, arguments.pairs)
+            longer(run, tracer, folder)
 
 
 if __name__ == "__main__":

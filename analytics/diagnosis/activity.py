@@ -209,6 +209,7 @@ class Activity:
         Of HEATMAP: how many ranks move bytes in a bin that has any, on average, and the number of these bins.
     durations : mapping of bool to array (sizes, windows, durations)
     partial : DXT ran out of memory, or it or HEATMAP is damaged.
+    lost : Darshan ran out of memory for records of files.
     """
 
     source: str
@@ -227,6 +228,7 @@ class Activity:
     in_turn: dict[bool, tuple[float, int]] = dataclasses.field(default_factory=dict)
     durations: dict[bool, Whole] = dataclasses.field(default_factory=dict)
     partial: bool = False
+    lost: bool = False
 
     def renamed(self, numbers: Mapping[int, int]) -> Activity:
         """Return the same with other numbers of files."""

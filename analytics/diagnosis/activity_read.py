@@ -76,7 +76,7 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
     processes, run_time = max(processes, 1), max(run_time, 1e-3)
     source = next((name for name in ("DXT_POSIX", "HEATMAP") if name in log.modules), "").partition("_")[0]
     found = Activity(source, processes, run_time)
-    found.bands = min(BANDS, processes)
+    found.bands, found.lost = min(BANDS, processes), "POSIX" in log.modules and log.partial("POSIX")
     found.line, found.moved = np.zeros((3, found.bands, BINS)), np.zeros((2, found.bands, BINS))
     if "HEATMAP" in log.modules:
         try:

@@ -93,7 +93,7 @@ def _jumping(case: Case) -> Finding | None:
         advice = [say.larger_requests(mpiio=bool(alone))]
     where = "appended to one file by several ranks" if together[chosen].all() else "not consecutive"
     where = "at random places" if forward < limits.forward else where
-    where = "each before the one before" if forward < limits.backward else where
+    where = "none of them behind the one before" if forward < limits.backward else where
     return case.finding(
         "small_requests",
         f"The {direction}s of critical files are small and {where}{' (independent calls)' if alone else ''}.",

@@ -295,7 +295,9 @@ def syncs(case: Case) -> Finding | None:
     if files.direction != "write":
         return None
     chosen = files.critical & (case.syncs >= limits.synced * writes)
-    chosen &= case.syncs >= limits.many_syncs * np.maximum(np.nan_to_num(files["ranks"]), 1.0)
+    of_ranks = np.maximum(np.nan_to_num(files["ranks"]), 1.0)
+    if not float(case.syncs[chosen].sum()) >= limits.many_syncs * case.processes:  # else of single files
+        chosen &= case.syncs >= limits.many_syncs * of_ranks
     if not chosen.any():
         return None
     each = case.total("write_time", chosen) / float(case.syncs[chosen].sum())

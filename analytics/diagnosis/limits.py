@@ -27,7 +27,7 @@ class Limits:
     forward : float
         Share of requests behind the one before, below which the places are called random (half of random ones are).
     backward : float
-        The same share below which each is called to be before the one before.
+        The same share below which none is said to be behind the one before: backwards, or at one place.
     requests_of_an_open : float
         Requests of each open below which small requests are no cause, but opens may be.
     small, non_consecutive, unaligned, independent : float

@@ -24,7 +24,7 @@ from mpiio_ext.analytics.analyses.counting import count_words, share, share_word
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.analyses.source import Source, expression, fetch, has
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.units import seconds_text, size_text
+from mpiio_ext.common.units import amount_text, seconds_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -186,7 +186,7 @@ def facts(tables: Mapping[str, pa.Table], known: Known | None = None) -> list[tu
     apps = list(dict.fromkeys(row["app"] for row in rows if row["app"]))
     modules = dict.fromkeys(name for row in rows for name in row["modules"] or ())
     processes, run_time = _together(jobs)
-    moved = [size_text(total) if (total := _sum(jobs, name)) is not None else "not known"
+    moved = [amount_text(total) if (total := _sum(jobs, name)) is not None else "not known"
              for name in ("bytes_read", "bytes_written")]  # fmt: skip
     out = [
         ("application", ", ".join([*apps[:_MOST_APPS], *(["…"] if apps[_MOST_APPS:] else [])]) or "not known"),
@@ -364,7 +364,7 @@ def _load(series: Sequence[Mapping[str, Any]], times: Sequence[float], span: tup
     for one, verb in zip(series, ("read", "written"), strict=True):
         during = [value for at, value in zip(times, one["y"], strict=True)
                   if value is not None and span[0] - _STEP_S < at <= span[1]]  # fmt: skip
-        most += [f"{size_text(max(during))}/s {verb}"] if during else []
+        most += [f"{amount_text(max(during))}/s {verb}"] if during else []
     if not most:
         return "What the file servers moved meanwhile is not known"
     return f"The file servers moved at most {' and '.join(most)} while the job ran"

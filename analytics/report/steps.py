@@ -22,7 +22,7 @@ from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.diagnosis.model import NOTHING
 from mpiio_ext.analytics.diagnosis.together import LogTime, explained, running, stretches, together
 from mpiio_ext.analytics.diagnosis.words import rounded, said
-from mpiio_ext.common.units import size_text
+from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,7 +201,7 @@ def _time(step: Step) -> float:
 
 
 def _bytes(value: float | None) -> str:
-    return "–" if value is None else size_text(value)
+    return "–" if value is None else amount_text(value)
 
 
 def of_job(

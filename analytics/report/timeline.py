@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.diagnosis.activity import Activity, Line
 
 #: What is drawn: plane of the time line, name, look; later ones lie on top, at the foot of the band.
-_KINDS = ((3, "waiting", Look("line")), (2, "metadata", Look("series6")), (0, "reads", Look("series0")),
+_KINDS = ((3, "waiting", Look("series6")), (2, "metadata", Look("series3")), (0, "reads", Look("series0")),
           (1, "writes", Look("series1")))  # fmt: skip
 _WAITS = (" Waiting: in an MPI-IO call, and in no request of its own: other ranks carry it out, or data are exchanged.")
 _LEVELS = 4
@@ -37,13 +37,13 @@ _NARROW_BANDS = 24
 
 
 def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None:
-    """Return the time line of ranks; None where none is seen.
+    """Return the time line of ranks; None where none is seen, or nothing but metadata calls whose times are not known.
 
     `recorded`: seconds in calls, and waiting for others, not from the log.
     """
     line, source = (activity.line, activity.source) if recorded is None else (recorded, "recordings")
     seconds = source != "HEATMAP"
-    if not line.any():
+    if not source or not line.any():
         return None
     bands, bins = line.shape[1:]
     edges = np.ceil(np.arange(bands + 1) * activity.processes / bands)

@@ -57,9 +57,10 @@ def _rules() -> dict[str, tuple[str, tuple[str, ...]]]:
     rules["max_offset_written"] = ("max", ("POSIX_MAX_BYTE_WRITTEN", "STDIO_MAX_BYTE_WRITTEN"))
     rules["unaligned"] = ("sum", ("POSIX_FILE_NOT_ALIGNED",))
     rules["alignment"] = ("max", ("POSIX_FILE_ALIGNMENT",))
-    for name in ("indep_reads", "indep_writes", "coll_reads", "coll_writes", "nb_reads", "nb_writes", "bytes_read",
-                 "bytes_written"):  # fmt: skip
+    for name in ("indep_reads", "indep_writes", "nb_reads", "nb_writes", "bytes_read", "bytes_written"):
         rules[f"mpiio_{name}"] = ("sum", (f"MPIIO_{name.upper()}",))
+    for name in ("reads", "writes"):
+        rules[f"mpiio_coll_{name}"] = ("sum", (f"MPIIO_COLL_{name.upper()}", f"MPIIO_SPLIT_{name.upper()}"))
     for column, name in (("stripe_size", "SIZE"), ("stripe_count", "WIDTH"), ("stripe_offset", "OFFSET")):
         rules[column] = ("max", (f"LUSTRE_STRIPE_{name}",))
     return rules
@@ -364,7 +365,7 @@ class DarshanCounters(Source):
             try:
                 return form_of(pq.read_schema(head.path).names) is not None
             except (pa.ArrowException, OSError, ValueError):
-                return False
+                return True  # nobody else reads Parquet: reading it says what is wrong
         lines = first_lines(head.text, 1)
         try:
             return bool(lines) and form_of(csv_values(lines[0])) is not None

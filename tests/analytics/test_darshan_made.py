@@ -40,9 +40,9 @@ def stdio(key: int, rank: int, bytes_written: int, writes: int = 1) -> bytes:
     return struct.pack("<Qq14q15d", key, rank, 1, 0, 0, writes, 0, 0, bytes_written, *[0] * 7, *[0.0] * 15)
 
 
-def mpiio(key: int, rank: int, opens: int, collective: int) -> bytes:
+def mpiio(key: int, rank: int, opens: int, collective: int, split: int = 0) -> bytes:
     """Return an MPI-IO record of version 3: independent and collective opens, reads and writes …"""
-    return struct.pack("<Qq51q17d", key, rank, 0, opens, 0, 0, 0, collective, *[0] * 45, *[0.0] * 17)
+    return struct.pack("<Qq51q17d", key, rank, 0, opens, 0, 0, 0, collective, 0, split, *[0] * 43, *[0.0] * 17)
 
 
 def lustre1(key: int, offset: int, size: int, osts: Sequence[int], rank: int = -1) -> bytes:
@@ -78,7 +78,8 @@ def test_records_of_ranks_are_joined(tmp_path: pathlib.Path) -> None:
         posix(7, 2, {OPENS: 0, BYTES_READ: 5}, {READ_TIME: 0.125}),
     ]
     job = Job(start=1000, start_ns=500_000_000, end=1010, processes=4)
-    modules = {"POSIX": (4, b"".join(records)), "STDIO": (2, stdio(7, 3, 11)), "MPI-IO": (3, mpiio(8, -1, 4, 12))}
+    modules = {"POSIX": (4, b"".join(records)), "STDIO": (2, stdio(7, 3, 11)),
+               "MPI-IO": (3, mpiio(8, -1, 4, 10, split=2))}  # fmt: skip
     outcome, (row,), (first, second) = run(tmp_path, make_log(job, {7: "/scratch/a", 8: "/scratch2/b"}, modules))
     assert (outcome.status, outcome.rows) == ("whole", {"darshan_job": 1, "darshan_file": 2})
     assert (first["bytes_written"], first["writes"], first["opens"], first["bytes_read"]) == (161, 4, 4, 5)

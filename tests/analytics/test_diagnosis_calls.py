@@ -118,6 +118,15 @@ def test_one_aggregator_is_enough_for_tiny_calls() -> None:
     assert set(causes(told(file(0, 10, **one), activity=calls(9.9, 9.8)))) == {"small_requests"}
 
 
+def test_of_files_that_a_log_has_lost_nobody_says_that_they_take_little() -> None:
+    """Darshan keeps records of 1,024 files of a rank; a metadata storm has more."""
+    little = file(0, 0.1, **{**FOUR, "bytes_written": 1 << 20, "write_time": 0.05})
+    assert told(little).conclusion.endswith("of the run time (100 ms), too little to be worth tuning.")
+    found = told(little, activity=Activity("", 4, 12.0, lost=True))
+    assert "in the files that the log has; Darshan had no memory for others" in found.conclusion
+    assert "worth tuning" not in found.conclusion
+
+
 def test_shared_file_pointer() -> None:
     names = ("/scratch/.ws.shfp.4131.416511540", "/scratch/ws-4131-1.lockedfile")
     pointer = {**small("read"), **FOUR, "reads": 6000, "read_size_0_100": 6000, "read_size_1k_10k": 0,
@@ -185,7 +194,7 @@ def test_data_that_are_read_more_often_than_there_are_ranks(over: int, words: st
     assert words in told(row, "read").conclusion
 
 
-@pytest.mark.parametrize(("behind", "words"), [(0, "small and each before the one before"),
+@pytest.mark.parametrize(("behind", "words"), [(0, "small and none of them behind the one before"),
                                                (50, "small and at random places")])  # fmt: skip
 def test_backward_is_not_random(behind: int, words: str) -> None:
     row = file(0, 10, "read", **small("read", seq_reads=behind))

@@ -96,9 +96,11 @@ def test_what_several_logs_say_of_a_job_is_that_of_all(tmp_path: pathlib.Path) -
 
 
 def test_a_log_that_cannot_be_read_is_told_where_the_job_is(tmp_path: pathlib.Path) -> None:
-    logs = [written_log(tmp_path / f"{k}.darshan", (100 * k, 100 * k + 50), (1, 21)) for k in range(3)]
+    logs = [written_log(tmp_path / f"{k}.darshan", (100 * k, 100 * k + 50), (1, 21), bytes_written=32 << 20)
+            for k in range(3)]  # fmt: skip
     logs[1].write_bytes(logs[1].read_bytes()[:300])
     words = "1 log, of which nothing is counted"
+    assert told(logs)[0]["facts"]["read, written"] == "0 B, 67.1 MB"  # not 67,108,864 B
     assert told(logs)[0]["facts"]["not read"] == f"{words}: 1.darshan"
     assert f"{words}: 1.darshan" in run("logs", *logs).stdout
     assert told(logs, "--anonymous")[0]["facts"]["not read"] == words

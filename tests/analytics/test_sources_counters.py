@@ -133,6 +133,7 @@ def test_tables_that_are_none_are_refused(tmp_path: pathlib.Path) -> None:
         read(tmp_path, texts.COUNTERS.replace("3819766,1638885281", "3819766,-5"))
     whole = texts.parquet(texts.COUNTERS)
     (tmp_path / "input").write_bytes(whole[: len(whole) // 2])
+    assert sources.recognize(tmp_path / "input").NAME == "counters"  # so that what is wrong with it is told
     with pytest.raises(SourceError, match="input: cannot be read"):
         sources.read(tmp_path / "input", "counters")
     pq.write_table(pa.table({"recordid": [1], "rank": ["x"], "jobid": [1], "start_time": [1], "end_time": [2]}),

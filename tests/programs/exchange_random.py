@@ -38,11 +38,14 @@ def owners(draw: random.Random, units: int) -> np.ndarray:
     """Return the owner of every unit of a file."""
     size = WORLD.size
     numbers = np.random.default_rng(draw.getrandbits(32))
-    way = draw.choice(["irregular", "cyclic", "blocks", "one", "lumps"])
+    way = draw.choice(["irregular", "cyclic", "turns", "turns", "blocks", "one", "lumps"])
     if way == "irregular":
         found = numbers.integers(NOBODY if draw.random() < 0.5 else 0, size, units)
     elif way == "cyclic":
         found = np.arange(units) // draw.choice([1, 3, 64]) % size
+    elif way == "turns":  # large pieces: there are windows that hold data of one rank
+        found = np.arange(units) // max(1, units // (size * draw.choice([2, 5, 13]))) % (size + draw.choice([0, 0, 1]))
+        found[found == size] = NOBODY
     elif way == "blocks":
         found = np.minimum(np.arange(units) * size // units, size - 1)
     elif way == "one":

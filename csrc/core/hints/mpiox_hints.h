@@ -90,6 +90,8 @@ typedef enum mpiox_stats_level { /* true: full, or json where there is a file fo
 
 typedef enum mpiox_delegate_level { MPIOX_ACK_MEMORY = 0, MPIOX_ACK_REPLICA, MPIOX_ACK_DISK } mpiox_delegate_level;
 
+typedef enum mpiox_close_when { MPIOX_CLOSE_WRITTEN = 0, MPIOX_CLOSE_STAGED } mpiox_close_when;
+
 /* Values in force for one open file. Plain data. */
 typedef struct mpiox_hints {
     bool enabled;                    /* mpiox_enable: false = every call of this file goes to PMPI */
@@ -133,6 +135,9 @@ typedef struct mpiox_hints {
     int32_t delegate_time_slice;             /* mpiox_delegate_time_slice: microseconds */
     int32_t delegate_patience;   /* mpiox_delegate_patience: milliseconds that a request waits at most; 0 = any time */
     int32_t delegate_weight;     /* mpiox_delegate_weight: of this file's requests */
+    mpiox_close_when close;      /* mpiox_close: what has happened to the bytes when MPI_File_close returns */
+    int64_t drain_rate;          /* mpiox_drain_rate: bytes a second of each delegate behind a close; 0 = no limit */
+    int32_t drain_patience;      /* mpiox_drain_patience: seconds of failures after which an ended job gives up */
     char delegate_hosts[256];    /* mpiox_delegate_hosts: hosts that spawned delegates run on; "" = spread */
     char delegate_interface[64]; /* mpiox_delegate_interface: by which they are reached; "" = any that suits */
     int32_t delegate_owners;     /* mpiox_delegate_owners: delegates that own pages of the file; 0 = as suits it */
@@ -180,11 +185,12 @@ int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox
 int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report,
                             void *context);
 
-/* The hints of every source but MPI_Info for path, as text (free it) that one rank can send to the others; NULL when
- * memory is exhausted. mpiox_hints_apply() lays it over an info object: names of sources weaker than MPI_Info where the
- * program is silent, the others always, sizes written out in bytes. Our own mpiox_* names are left out. *out is a new
- * object. */
-char *mpiox_hints_collect(const char *path);
+/* mpiox_hints_resolve(), and the hints of every source but MPI_Info for path, as text (free it) that one rank can send
+ * to the others; NULL: there are none, or memory is exhausted. mpiox_hints_apply() lays it over an info object: names
+ * of sources weaker than MPI_Info where the program is silent, the others always, sizes written out in bytes. Our own
+ * mpiox_* names are left out. *out is a new object. */
+int mpiox_hints_resolve_and_collect(const char *path, MPI_Info info, mpiox_hints *out, char **collected,
+                                    mpiox_hints_report report, void *context);
 int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out);
 /* Add the values in force to an info object (what MPI_File_get_info returns). Names of the standard and of ROMIO that
  * no source set keep the MPI library's own value. */

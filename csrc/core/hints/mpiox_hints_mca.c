@@ -87,8 +87,12 @@ void mpiox_mca_scan_file(mpiox_mca *mca, FILE *stream, const char *file, bool by
     size_t capacity = 0;
 
     for (int number = 1; getline(&line, &capacity, stream) >= 0; number++) {
+        char *text = mpiox_hints_tidy(line);
+
+        if (text[0] == '\0') /* nearly all lines are comments, and every opening reads them */
+            continue;
         snprintf(where, sizeof where, "%.480s:%d", file, number);
-        scan_assignment(mca, mpiox_hints_tidy(line), where, by_site, report, context);
+        scan_assignment(mca, text, where, by_site, report, context);
     }
     free(line);
 }

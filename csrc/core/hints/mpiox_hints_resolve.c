@@ -31,7 +31,9 @@ enum { VALUE_BYTES = 1024, LINE_BYTES = 1024 };
 
 typedef struct scan {   /* context of one pass over the sources */
     mpiox_hints *hints; /* values to overwrite, or NULL */
-    FILE *collected;    /* or NULL */
+    FILE **collected;   /* where to put those of sources but MPI_Info, NULL: nowhere; made for the first one */
+    char **text;        /* what *collected writes into */
+    size_t *text_bytes;
     mpiox_hint_source source;
     mpiox_hint_source collective_only; /* has said that the program makes collectives alone; MPIOX_HINT_DEFAULT: none */
     bool repeat;                       /* report what was reported before, too */
@@ -163,8 +165,12 @@ static void collect(const char *name, const char *value, scan *pass)
 {
     char text[VALUE_BYTES];
 
+    if (*pass->collected == NULL)
+        *pass->collected = open_memstream(pass->text, pass->text_bytes);
+    if (*pass->collected == NULL)
+        return; /* the MPI library works without the hint */
     canonical(name, value, text, (int64_t)sizeof text);
-    fprintf(pass->collected, "%c%s=%s\n", pass->source < MPIOX_HINT_INFO ? 'w' : 's', name, text);
+    fprintf(*pass->collected, "%c%s=%s\n", pass->source < MPIOX_HINT_INFO ? 'w' : 's', name, text);
 }
 
 /* A size above the most that the hint can be is in force as that: one line says so. */
@@ -215,7 +221,8 @@ static void visit(const char *given, const char *value, const char *where, void 
         mpiox_hint_parse(mpiox_hints_spec(index), value, pass->hints);
         pass->hints->source[index] = (uint8_t)pass->source;
     }
-    if (pass->collected != NULL && strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 && strchr(value, '\n') == NULL) {
+    if (pass->collected != NULL && pass->source != MPIOX_HINT_INFO && pass->source != MPIOX_HINT_DEFAULT &&
+        strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 && strchr(value, '\n') == NULL) {
         collect(name, value, pass);
         if (name != given) /* each MPI library takes the one that it knows */
             collect(given, value, pass);
@@ -383,6 +390,26 @@ int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox
     return MPIOX_OK;
 }
 
+int mpiox_hints_resolve_and_collect(const char *path, MPI_Info info, mpiox_hints *out, char **collected,
+                                    mpiox_hints_report report, void *context)
+{
+    FILE *stream = NULL;
+    char *text = NULL;
+    size_t bytes = 0;
+    scan pass = {
+        .hints = out, .collected = &stream, .text = &text, .text_bytes = &bytes, .report = report, .context = context};
+
+    resolve(path, info, &pass);
+    *collected = NULL;
+    if (stream == NULL)
+        return MPIOX_OK;
+    if (fclose(stream) == 0)
+        *collected = text;
+    else
+        free(text);
+    return MPIOX_OK;
+}
+
 int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context)
 {
     scan pass = {.hints = out, .repeat = true, .report = report, .context = context};
@@ -392,24 +419,6 @@ int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, m
 }
 
 /* ---- info objects ------------------------------------------------------------------------------------------------ */
-
-char *mpiox_hints_collect(const char *path)
-{
-    scan pass = {.hints = NULL};
-    char *text = NULL;
-    size_t bytes = 0;
-
-    pass.collected = open_memstream(&text, &bytes);
-    if (pass.collected == NULL)
-        return NULL;
-    scan_weak(path, &pass);
-    scan_strong(path, &pass);
-    if (fclose(pass.collected) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
 
 /* "0" of a hint whose default is 0: the library chooses. MPI libraries do not accept it (Open MPI 4.1 divides by
  * it). */

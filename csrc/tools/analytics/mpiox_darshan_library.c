@@ -71,6 +71,8 @@ static const wish mpiio_wishes[] = {
     INT("INDEP_WRITES", mpiio_indep_writes, SUM),
     INT("COLL_READS", mpiio_coll_reads, SUM),
     INT("COLL_WRITES", mpiio_coll_writes, SUM),
+    INT("SPLIT_READS", mpiio_coll_reads, SUM),
+    INT("SPLIT_WRITES", mpiio_coll_writes, SUM),
     INT("NB_READS", mpiio_nb_reads, SUM),
     INT("NB_WRITES", mpiio_nb_writes, SUM),
     INT("BYTES_READ", mpiio_bytes_read, SUM),

@@ -36,6 +36,8 @@ static struct {
     mpiox_recording_record *record;
 } recent[MPIOX_RECORDING_MODULES];
 static int32_t recent_generation;
+static int64_t recent_size; /* and its bucket */
+static int recent_bucket;
 static mpiox_recording_file *const f = &mpiox_recording;
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
@@ -238,7 +240,11 @@ static inline void count_access(mpiox_recording_record *r, int module, int way, 
     if (offset + size - 1 > r->max_byte[way])
         r->max_byte[way] = offset + size - 1;
     if (module != MPIOX_RECORDING_STDIO) {
-        r->buckets[way][bucket_of(size)]++;
+        if (size != recent_size) {
+            recent_size = size;
+            recent_bucket = bucket_of(size);
+        }
+        r->buckets[way][recent_bucket]++;
         if (took > r->longest[way]) {
             r->longest[way] = took;
             r->longest_size[way] = size;
@@ -427,14 +433,13 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
 
     if (call->operation >= MPIOX_TRACE_EVENTS)
         return; /* what the library tells of its own doings */
-    if (call->operation == OP_MPI_Init || call->operation == OP_MPI_Init_thread) {
-        if (mpiox_recording_ready(end))
+    const mpiox_recording_meaning *m = &mpiox_recording_meanings[call->operation];
+    if (__builtin_expect(m->class == MPIOX_RECORDING_NO_CLASS, 0)) {
+        if ((call->operation == OP_MPI_Init || call->operation == OP_MPI_Init_thread) && mpiox_recording_ready(end))
             mpiox_recording_restart(end);
         return;
     }
-    const mpiox_recording_meaning *m = &mpiox_recording_meanings[call->operation];
-    if (m->class == MPIOX_RECORDING_NO_CLASS || !mpiox_recording_ready(call->start) ||
-        call->start < f->header->started || f->header->stopped != 0)
+    if (!mpiox_recording_ready(call->start) || call->start < f->header->started || f->header->stopped != 0)
         return;
     if (__builtin_expect(recent_generation != f->generation, 0))
         renew();

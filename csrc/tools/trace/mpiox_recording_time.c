@@ -30,7 +30,8 @@ static mpiox_recording_file *const r = &mpiox_recording;
 static mpiox_recording_lane *lanes[MPIOX_RECORDING_LANES];
 static int64_t bin, bin_start, bin_end; /* the bin that was last in use */
 static mpiox_recording_steps *steps;
-static int64_t room_for_steps, last_step[CLASSES];
+static int64_t room_for_steps;
+static mpiox_recording_step *last_step[CLASSES]; /* NULL: none yet */
 static mpiox_recording_segments *segments;
 static int64_t room_for_segments;
 static uint64_t segment_bytes;
@@ -41,6 +42,7 @@ void mpiox_recording_time_renew(void)
     bin_start = bin_end = 0;
     steps = NULL;
     segments = NULL;
+    memset(last_step, 0, sizeof last_step);
     room_for_steps = room_for_segments = 0;
     segment_bytes = 0;
 }
@@ -117,11 +119,12 @@ __attribute__((noinline)) static void spread_far(mpiox_recording_lane *lane, int
     bin_end = bin_start + width;
 }
 
-static inline void spread(int lane, int64_t start, int64_t end, int64_t amount)
+/* `within`: both are in the bin that was last in use. */
+static inline void spread(int lane, bool within, int64_t start, int64_t end, int64_t amount)
 {
     mpiox_recording_lane *l = lanes[lane];
 
-    if (__builtin_expect(l != NULL && start >= bin_start && end < bin_end, 1))
+    if (__builtin_expect(l != NULL && within, 1))
         l->bin[bin] += amount;
     else if (l != NULL || (l = lane_of(lane)) != NULL)
         spread_far(l, start - r->header->started, end - r->header->started, amount);
@@ -135,13 +138,14 @@ static inline bool is_close(const mpiox_recording_step *s, uint32_t name, int64_
     return start - s->end <= close && end - s->start <= (s->name == name ? LONG * close : close);
 }
 
-static inline void lengthen(mpiox_recording_step *s, const mpiox_recording_step *more)
+static inline void lengthen(mpiox_recording_step *s, uint32_t name, int64_t end, int64_t busy, int64_t bytes,
+                            int64_t calls)
 {
-    s->end = more->end > s->end ? more->end : s->end;
-    s->busy += more->busy;
-    s->bytes += more->bytes;
-    s->calls += more->calls;
-    if (s->name != more->name)
+    s->end = end > s->end ? end : s->end;
+    s->busy += busy;
+    s->bytes += bytes;
+    s->calls += calls;
+    if (s->name != name)
         s->name = 0;
 }
 
@@ -151,22 +155,22 @@ static void join_steps(void)
 
     change(1);
     while (steps->count > room_for_steps / 2) {
-        int64_t n = 0, last[CLASSES] = {-1, -1, -1, -1};
+        int64_t n = 0;
 
+        memset(last_step, 0, sizeof last_step);
         header->step_ns *= 2;
         for (int64_t i = 0; i < steps->count; i++) {
             const mpiox_recording_step s = steps->step[i];
-            const int64_t at = last[s.class];
+            mpiox_recording_step *last = last_step[s.class];
 
-            if (at >= 0 && is_close(&steps->step[at], s.name, s.start, s.end, header->step_ns)) {
-                lengthen(&steps->step[at], &s);
+            if (last != NULL && is_close(last, s.name, s.start, s.end, header->step_ns)) {
+                lengthen(last, s.name, s.end, s.busy, s.bytes, s.calls);
             } else {
-                last[s.class] = n;
+                last_step[s.class] = &steps->step[n];
                 steps->step[n++] = s;
             }
         }
         steps->count = n;
-        memcpy(last_step, last, sizeof last);
     }
     change(0);
 }
@@ -187,8 +191,10 @@ static bool more_steps(void)
         made->count = before->count;
         memcpy(made->step, before->step, (size_t)before->count * sizeof *made->step);
         before->item.kind = MPIOX_RECORDING_NOTHING;
+        for (int i = 0; i < CLASSES; i++)
+            if (last_step[i] != NULL)
+                last_step[i] = made->step + (last_step[i] - before->step);
     } else {
-        memset(last_step, -1, sizeof last_step);
         r->header->step_ns = FIRST_STEP_NS;
     }
     mpiox_recording_publish();
@@ -197,36 +203,36 @@ static bool more_steps(void)
     return true;
 }
 
-__attribute__((noinline)) static void new_step(const mpiox_recording_step *one)
+__attribute__((noinline)) static void new_step(int class, uint32_t name, int64_t start, int64_t end, int64_t bytes)
 {
     if ((steps == NULL || steps->count == room_for_steps) && !more_steps()) {
         if (steps == NULL)
             return;
         join_steps();
     }
-    steps->step[steps->count] = *one;
-    last_step[one->class] = steps->count;
+    last_step[class] = &steps->step[steps->count];
+    *last_step[class] = (mpiox_recording_step){.start = start,
+                                               .end = end,
+                                               .busy = end - start,
+                                               .bytes = bytes,
+                                               .calls = 1,
+                                               .name = name,
+                                               .class = (uint32_t)class};
     atomic_store_explicit((_Atomic int64_t *)(void *)&steps->count, steps->count + 1, memory_order_release);
 }
 
 void mpiox_recording_time_add(int class, uint32_t name, int64_t start, int64_t end, int lane, int64_t bytes)
 {
-    mpiox_recording_step *s = steps != NULL && last_step[class] >= 0 ? &steps->step[last_step[class]] : NULL;
-    const mpiox_recording_step one = {.start = start,
-                                      .end = end,
-                                      .busy = end - start,
-                                      .bytes = bytes,
-                                      .calls = 1,
-                                      .name = name,
-                                      .class = (uint32_t)class};
+    mpiox_recording_step *s = last_step[class];
+    const bool within = start >= bin_start && end < bin_end;
 
-    spread(2 * MPIOX_RECORDING_MODULES + class, start, end, end - start);
-    if (lane >= 0 && bytes > 0)
-        spread(lane, start, end, bytes);
+    spread(2 * MPIOX_RECORDING_MODULES + class, within, start, end, end - start);
+    if (lane >= 0 && bytes > 0) /* of the time the bin may have become another one */
+        spread(lane, within || (start >= bin_start && end < bin_end), start, end, bytes);
     if (s != NULL && is_close(s, name, start, end, r->header->step_ns))
-        lengthen(s, &one);
+        lengthen(s, name, end, end - start, bytes, 1);
     else
-        new_step(&one);
+        new_step(class, name, start, end, bytes);
 }
 
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */
