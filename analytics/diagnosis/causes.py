@@ -88,7 +88,9 @@ def _jumping(case: Case) -> Finding | None:
         aggregated = (case.movers[chosen] < 0.9 * case.files["ranks"][chosen]).any()
         advice = [say.collective_buffering(direction)] if requests >= 0.9 * collective and not aggregated else []
     elif alone and not (case.files["ranks"][chosen] == 1).all():
-        advice = [say.use_collective(direction), say.delegates()]
+        advice = [say.use_collective(direction)]
+        if not forward < limits.forward:  # pages of delegates are of no use to accesses at random places
+            advice.append(say.delegates())
     else:  # others have no part in a file that a rank has for itself
         advice = [say.larger_requests(mpiio=bool(alone))]
     where = "appended to one file by several ranks" if together[chosen].all() else "not consecutive"

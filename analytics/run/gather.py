@@ -198,9 +198,12 @@ def _document(
 
     own = {each["hint"] for each in library.hints(statistics)}
 
+    measured = opening.paying(statistics, program, processes)
+
     def concrete(command: str) -> str | None:
         by_library = opening.FORCES in command and not own & opening.FORCED  # it has looked at the calls, and chosen
-        taken = bool(statistics) and (command == opening.TAKEN or by_library)
+        lost = opening.DELEGATES in command and measured is None  # it has seen the accesses, and they would not pay
+        taken = bool(statistics) and (command == opening.TAKEN or by_library or lost)
         return None if taken else opening.concrete(command, program, processes)
 
     told = diagnoses(tables, Known(activity=activity), concrete=concrete)
@@ -211,7 +214,7 @@ def _document(
     for row in rows:
         row["arrays"] = arrays.told(seen.views.get(row["file"], ())) if seen is not None else ""
     times = _times(files, activity, processes, run_s, seen)
-    mapped, measured = _mapped(files, activity, run_s), opening.paying(statistics, program, processes)
+    mapped = _mapped(files, activity, run_s)
     spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped)
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))

@@ -113,6 +113,9 @@ def test_small_requests_and_their_advice(way: str) -> None:
     for extra, word in ((independent, "mpiox_delegates="), (none, "1 MB"), ({}, f"romio_cb_{way}=enable")):
         found = causes(file(0, 10, way, **small(way, **extra)))["small_requests"]
         assert any(word in each.text + each.command for each in found.advice)
+    at_random = file(0, 10, way, **small(way, **independent, **{f"seq_{way}s": 10}))
+    assert "at random places" in causes(at_random)["small_requests"].title
+    assert not any("delegates" in each.text for each in causes(at_random)["small_requests"].advice)
     follow = small(way, **{f"consec_{way}s": 99, f"{way}_time": 0.01})
     consecutive = diagnose(JOB, [file(0, 10, way, **follow)])
     assert list(consecutive.findings) == []
