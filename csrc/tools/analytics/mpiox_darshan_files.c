@@ -282,8 +282,7 @@ static void extend_to_syncs(mpiox_darshan_file *file, int64_t processes, double 
     if (!file->synced || slots[MPIOX_DARSHAN_FILE_write_start].i == MPIOX_DARSHAN_NONE)
         return;
     if (slots[MPIOX_DARSHAN_FILE_slowest_rank_time].i != MPIOX_DARSHAN_NONE) {
-        const double other =
-            known(file, MPIOX_DARSHAN_FILE_meta_time) + known(file, MPIOX_DARSHAN_FILE_read_time);
+        const double other = known(file, MPIOX_DARSHAN_FILE_meta_time) + known(file, MPIOX_DARSHAN_FILE_read_time);
 
         busy = fmin(fmax(slots[MPIOX_DARSHAN_FILE_slowest_rank_time].f - other / share, busy), written);
     }
