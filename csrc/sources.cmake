@@ -88,6 +88,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/storage/mpiox_storage_pool.c
     csrc/core/storage/mpiox_storage_posix.c
     csrc/core/storage/mpiox_storage_refresh.c
+    csrc/core/storage/mpiox_storage_staging.c
     csrc/core/storage/mpiox_storage_transfer.c
     csrc/core/storage/mpiox_storage_uring.c
     csrc/core/topology/mpiox_topology_bcast.c
@@ -168,6 +169,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/forwarded/mpiox_forwarded_behind.c
     csrc/iod/forwarded/mpiox_forwarded_errors.c
     csrc/iod/forwarded/mpiox_forwarded_flush_barrier.c
+    csrc/iod/forwarded/mpiox_forwarded_hold.c
     csrc/iod/forwarded/mpiox_forwarded_file.c
     csrc/iod/forwarded/mpiox_forwarded_failover.c
     csrc/iod/forwarded/mpiox_forwarded_migrate.c
@@ -215,6 +217,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/schedule/mpiox_schedule_wfq.c
     csrc/iod/schedule/mpiox_treap.c
     csrc/iod/server/mpiox_server_alone.c
+    csrc/iod/server/mpiox_server_drain.c
     csrc/iod/server/mpiox_server_evict.c
     csrc/iod/server/mpiox_server_files.c
     csrc/iod/server/mpiox_server_fill.c
@@ -234,6 +237,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/api/mpiio_ext_delegates.c
     csrc/entry/api/mpiio_ext_delegates_own.c
     csrc/entry/api/mpiio_ext_delegates_ping.c
+    csrc/entry/api/mpiio_ext_delegates_recover.c
     csrc/entry/api/mpiio_ext_group.c
     csrc/entry/api/mpiio_ext_hints.c
     csrc/entry/api/mpiio_ext_layout.c
@@ -261,6 +265,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_mpi_seek.c
     csrc/entry/mpi/mpiox_mpi_shared.c
     csrc/entry/mpi/mpiox_mpi_size.c
+    csrc/entry/mpi/mpiox_mpi_staging.c
     csrc/entry/mpi/mpiox_mpi_view.c
     csrc/entry/mpi/mpiox_mpi_view_judge.c
     csrc/entry/mpi/mpiox_nonblocking.c

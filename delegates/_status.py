@@ -52,6 +52,9 @@ class DelegateFile:
     openers : openings that use it.
     readable, writable : how it was opened.
     replica : the delegate holds copies of another delegate's pages of it.
+    hidden : its path is the name that it has until all of it is written.
+    draining : it has been closed, and is still being written.
+    drain_errno : why that does not go on; 0: it does.
     end_bytes : one past the last byte that was deposited; 0: none.
     dirty_bytes : bytes that are not in the file yet.
     errors : file-system errors that nobody has been told of yet.
@@ -63,6 +66,9 @@ class DelegateFile:
     readable: bool
     writable: bool
     replica: bool
+    hidden: bool
+    draining: bool
+    drain_errno: int
     end_bytes: int
     dirty_bytes: int
     errors: int
@@ -99,6 +105,7 @@ class DelegateStatus:
     group : name of the service, which is the job's delegates; "" when it has none.
     delegate, delegates : its index in the service, and how many there are.
     mode : "spawn", "split" or "thread"; "" when it is not known.
+    kept : the file that holds its cache, where that has a name; else "".
     host, pid : where it runs. In thread mode the process is a rank of the program.
     state : "starting", "serving", "ended", "dead", "rescued".
     started_unix_s, sampled_unix_s : when it was started, and when this was read; seconds of the Unix epoch.
@@ -121,6 +128,7 @@ class DelegateStatus:
     delegates: int
     mode: str
     host: str
+    kept: str
     pid: int
     state: str
     started_unix_s: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import json
+import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -170,12 +171,15 @@ def _file_table(rows: Sequence[Observation]) -> RenderableType | None:
     table = Table(box=None, padding=(0, 1), header_style="dim")
     for title in ("open", "end", "dirty", "errors"):
         table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("closed", no_wrap=True)
     table.add_column("file", overflow="fold")
     for path, parts in sorted(files.items()):
         ends = size_text(max(part.end_bytes for part in parts)), size_text(sum(part.dirty_bytes for part in parts))
         errors = sum(part.errors for part in parts)
-        table.add_row(str(max(part.openers for part in parts)), *ends, str(errors), Text(path),
-                      style="red" if errors else None)
+        failing = next((part.drain_errno for part in parts if part.drain_errno), 0)
+        closed = os.strerror(failing) if failing else "is written" if any(part.draining for part in parts) else ""
+        table.add_row(str(max(part.openers for part in parts)), *ends, str(errors), closed, Text(path),
+                      style="red" if errors or failing else None)
     return table
 
 
@@ -257,6 +261,8 @@ def _two_looks(group: str | None, interval_s: float) -> tuple[Observation, ...]:
 #: Subcommand -> (module, attribute, help line).
 _COMMANDS = {
     "status": (__name__, "status", "Show what the I/O delegates of your running programs on this host do."),
+    "wait": ("mpiio_ext.delegates.draining", "wait", "Wait until files that were closed before are all written."),
+    "recover": ("mpiio_ext.delegates.draining", "recover", "Write what killed delegates have left on a disk."),
     "arbiter": ("mpiio_ext.delegates.arbiter.command", "arbiter", "Give the jobs of a machine their I/O nodes."),
     "arbitrate": ("mpiio_ext.delegates.arbitration.cli", "arbitrate", "Decide which job gets how many I/O nodes."),
 }

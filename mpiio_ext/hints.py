@@ -266,6 +266,9 @@ class Hints:
     delegate_time_slice : microseconds.
     delegate_patience : milliseconds that a request waits at most before it is next; 0: any time.
     delegate_weight : share of this file's requests under "wfq".
+    close : "written" or "staged": whether closing waits until all bytes are in the file system.
+    drain_rate : bytes a second that a delegate writes behind a staged close, or text with a suffix; 0: no limit.
+    drain_patience : seconds that a delegate whose job has ended goes on trying what the file system refuses.
     delegate_hosts : hosts for spawned delegates.
     delegate_interface : network interfaces by which delegates are reached from other hosts.
     delegate_owners : how many of the delegates own pages of the file; 0: as many as suit its servers.
@@ -328,6 +331,9 @@ class Hints:
     delegate_time_slice: int | None = None
     delegate_patience: int | None = None
     delegate_weight: int | None = None
+    close: str | None = None
+    drain_rate: int | str | None = None
+    drain_patience: int | None = None
     delegate_hosts: str | None = None
     delegate_interface: str | None = None
     delegate_owners: int | None = None

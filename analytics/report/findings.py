@@ -84,9 +84,18 @@ def _concrete(one: Diagnosis, concrete: Callable[[str], str | None]) -> Diagnosi
 
 
 def findings(told: list[dict[str, Any]]) -> list[page.Finding]:
-    """Return the findings of both directions as parts of a page, surest first, then those that explain most."""
-    every = [shown for one in told for shown in one["shown"]]
-    return [finding for _, finding in sorted(every, key=lambda shown: shown[0])]
+    """Return the findings of both directions as parts of a page, surest first, then those that explain most.
+
+    What is the same in both, but for how much it explains, is one.
+    """
+    found: dict[tuple[str, tuple[str, ...]], page.Finding] = {}
+    for _, finding in sorted((shown for one in told for shown in one["shown"]), key=lambda shown: shown[0]):
+        what = finding.title, tuple(finding.advice)
+        first = found.setdefault(what, finding)
+        if first is not finding:
+            found[what] = dataclasses.replace(
+                first, evidence=[first.evidence[0], finding.evidence[0], *first.evidence[1:]])
+    return list(found.values())
 
 
 def _shown(finding: Finding, direction: str) -> tuple[tuple[int, float], page.Finding]:

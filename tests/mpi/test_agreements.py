@@ -1,5 +1,7 @@
 """How often the nodes agree in a collective whose pieces go to the file directly: once, and then every byte is there.
 
+So they do in opening a file like the one before: what follows from its layout is prepared before the layout is known.
+
 A rank accesses its own large pieces before the ranks agree. Where all have done so, that agreement ends the call; where
 a rank has not, it says so there, and the call goes on as if nobody had.
 """
@@ -59,7 +61,9 @@ def take_turns(fh, length):
 
 # One piece a rank, in the first file of these ranks and in the next one, whose memory is there.
 for name in ("first", "next"):
+    before = begun()
     fh = open_file(name)
+    counts["open " + name] = [(begun() - before, 0)]
     for call in range(3):
         counted(name, fh.Write_at_all, (call * size + rank) * PIECE, mine(1))
     assert np.array_equal(content(name), np.tile(np.repeat(np.arange(size) + ord("A"), PIECE), 3))
@@ -100,6 +104,18 @@ for call in range(2):
     counted("after it", fh.Write_at_all, rank * PIECE, mine(1))
 assert np.array_equal(content("dealt")[:size * PIECE], np.repeat(np.arange(size) + ord("A"), PIECE))
 fh.Close()
+# Files whose layout is that of the one before, and such whose is another.
+for turn, unit in enumerate((65536, 65536, 4096, 65536)):
+    before = begun()
+    info = MPI.Info.Create({"striping_unit": str(unit), "mpiox_partition": "static_cyclic", "cb_buffer_size": "16384"})
+    fh = MPI.File.Open(comm, str(folder / f"layout{turn}"), MPI.MODE_CREATE | MPI.MODE_RDWR, info)
+    counts[f"layout {turn}"] = [(begun() - before, 0)]
+    assert fh.Get_info().Get("striping_unit") == str(unit)
+    take_turns(fh, 512)
+    fh.Write_at_all(0, mine(64, length=512))
+    assert np.array_equal(content(f"layout{turn}"), np.tile(np.repeat(np.arange(size) + ord("A"), 512), 64))
+    fh.Close()
+
 gathered = comm.gather(counts)
 if rank == 0:
     print(json.dumps({"counts": gathered}))
@@ -122,6 +138,9 @@ def test_one_agreement_of_direct_collectives(extension: str, tmp_path: pathlib.P
         leads = rank % each == 0
         for name in ONCE:
             assert of_rank[name] == [[int(leads), 0]] * len(of_rank[name]), (rank, name, of_rank[name])
+        assert of_rank["open next"] == [[2 * leads, 0]]  # at once: the lowest values, and what rank 0 says
+        assert of_rank["layout 1"] == [[2 * leads, 0]]
+        assert of_rank["layout 2"] == of_rank["layout 3"] == [[3 * leads, 0]]  # what was prepared is of no use
         assert of_rank["first"][1:] == [[int(leads), 0]] * 2, (rank, of_rank["first"])  # after the memory is made
         assert all(code == 0 for _, code in of_rank["mixed"] + of_rank["first"]), of_rank
         assert of_rank["refused"] == [[int(leads), counts[2]["refused"][0][1]]] != [[int(leads), 0]], of_rank["refused"]

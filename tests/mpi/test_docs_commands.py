@@ -33,6 +33,7 @@ HOW_TO = ("hdf5", "delegates", "lustre", "slurm", "cray", "darshan", "read-a-run
 QUICK = (TUTORIAL, *(DOCS / "howto" / f"{name}.md" for name in HOW_TO))
 SLOW = (
     ROOT / "README.md",
+    DOCS / "howto" / "checkpoint.md",
     DOCS / "howto" / "container.md",
     DOCS / "howto" / "read-a-report.md",
     DOCS / "explanation" / "methods.md",

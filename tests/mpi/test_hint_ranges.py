@@ -46,6 +46,8 @@ USUAL = {
     "mpiox_delegate_patience": ("1000", f"{DELEGATES}:mpiox_delegate_scheduler=mlf"),
     "mpiox_delegate_weight": ("3", f"{DELEGATES}:mpiox_delegate_scheduler=wfq"),
     "mpiox_delegate_owners": ("1", DELEGATES),
+    "mpiox_drain_rate": ("1m", DELEGATES),
+    "mpiox_drain_patience": ("60", DELEGATES),
 }
 #: Texts that are numbers: values and surroundings. (Of ``*:0`` ROMIO itself says at open that no aggregator matches.)
 COUNTS = {

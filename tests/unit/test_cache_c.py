@@ -9,7 +9,7 @@ import pytest
 
 from support import cbuild, fuzz
 
-MODULES = ("common", "typemap", "cache")
+MODULES = ("common", "typemap", "storage", "cache")
 
 
 def passes(program: pathlib.Path, *arguments: str) -> None:

@@ -27,7 +27,7 @@ HEADER = cbuild.CSRC / "iod" / "cache" / "mpiox_cache.h"
 def program() -> pathlib.Path:
     entry = cbuild.CSRC / "entry"
     more = (f"-I{entry / 'include'}", f"-I{entry / 'api'}", str(entry / "api" / "mpiio_ext_delegates.c"))
-    return cbuild.program("api/delegates.c", "common", "typemap", "cache", more=more)
+    return cbuild.program("api/delegates.c", "common", "typemap", "storage", "cache", more=more)
 
 
 class Pretender:
@@ -205,7 +205,8 @@ def test_rates_and_life(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def sample(**changes: object) -> delegates.DelegateStatus:
     names = [counter.name for counter in delegates.counters()]
     values = delegates.DelegateStatus(
-        group="job", delegate=0, delegates=1, mode="thread", host="here", pid=7, state="serving", started_unix_s=100.0,
+        group="job", delegate=0, delegates=1, mode="thread", host="here", kept="", pid=7, state="serving",
+        started_unix_s=100.0,
         sampled_unix_s=110.0, sampled_s=5.0, beat=1, threads=2, clients=4, queued=3, page_bytes=65536,
         cap_bytes=1 << 26, pages=1000, pages_used=500, pages_dirty=250, pages_prefetched=3, dirty_bytes=12345,
         counters=dict.fromkeys(names, 0), flush_size_log2=(0,) * 48, files=())

@@ -13,7 +13,7 @@ import pytest
 
 from support import cbuild, fuzz
 
-MODULES = ("common", "typemap", "cache", "rendezvous", "network")
+MODULES = ("common", "typemap", "storage", "cache", "rendezvous", "network")
 
 
 def checked(name: str) -> pathlib.Path:

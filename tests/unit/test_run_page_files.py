@@ -9,9 +9,11 @@ import numpy as np
 
 import mpiio_ext
 from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.report.findings import findings
 from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.analytics.run import arrays, conflicts
 from mpiio_ext.analytics.run.page import page
+from mpiio_ext.common import page as pages
 from mpiio_ext.partitioning import Geometry
 from mpiio_ext.partitioning.locks import lustre, simulate
 from mpiio_ext.pioneer.darshan.names import record_id
@@ -67,3 +69,16 @@ def test_metadata_calls_without_times_are_no_picture() -> None:
     seen = Activity("", 2, 10.0, line=np.ones((3, 2, 4)))
     assert rank_chart(seen) is None
     assert rank_chart(dataclasses.replace(seen, source="HEATMAP")) is not None
+
+
+def test_a_finding_of_both_directions_is_told_once() -> None:
+    def told(direction: str, confidence: int, title: str, *advice: str) -> dict[str, object]:
+        evidence = [f"Of the {direction}s", f"files of {direction}s"]
+        one = pages.Finding(title=title, evidence=evidence, advice=advice)
+        return {"shown": [((confidence, 0.0), one)]}
+
+    every = [told("read", 1, "Storm.", "Open once."), told("write", 0, "Storm.", "Open once."),
+             told("read", 2, "Storm.", "Another advice.")]  # fmt: skip
+    first, other = findings(every)
+    assert first.evidence == ["Of the writes", "Of the reads", "files of writes"]
+    assert (other.title, other.advice) == ("Storm.", ("Another advice.",))

@@ -125,6 +125,12 @@ def test_file_size_limit(program: pathlib.Path, file: pathlib.Path) -> None:
     assert file.stat().st_size == 97 * 1024
 
 
+def test_the_name_until_a_file_is_whole(tmp_path: pathlib.Path) -> None:
+    """Whoever is the last gives a file its name; nothing is replaced, and no link is followed."""
+    out = cbuild.check(cbuild.program("storage/test_staging.c", "storage"), str(tmp_path))
+    assert out.splitlines()[-1].endswith(" 0 failures")
+
+
 def test_descriptors_that_are_closed_and_opened_again(tmp_path: pathlib.Path) -> None:
     """The same file, whatever has become of its name and of the permission to open it; in a limit of 64."""
     out = cbuild.check(cbuild.program("storage/test_pool.c", "storage"), str(tmp_path))

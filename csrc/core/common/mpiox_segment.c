@@ -118,22 +118,27 @@ static int create_file(int64_t bytes, mpiox_segment_address *address)
     return -1;
 }
 
-/* Its name is taken away before it has a size: whatever dies, nothing is left in the folder. `mpiio-ext delegates
- * status` knows it by the name that it has had. */
-static int create_unnamed(const char *folder, int64_t bytes, mpiox_segment_address *address)
+/* Made anew, for its owner alone. Without `keep` its name is taken away before it has a size: whatever dies, nothing is
+ * left in the folder. `mpiio-ext delegates status` knows it by the name that it has had. */
+static int create_in(const char *folder, int64_t bytes, char *keep, mpiox_segment_address *address)
 {
     const int length = snprintf(address->name, sizeof address->name, "%s/mpiox.XXXXXX", folder);
     errno = ENAMETOOLONG;
     const int fd = length < MPIOX_SEGMENT_NAME ? mkostemp(address->name, O_CLOEXEC) : -1;
     if (fd < 0)
         return -1;
-    unlink(address->name);
+    if (keep == NULL)
+        unlink(address->name);
     const int code = fill(fd, true, bytes, address);
     if (code != 0) {
+        if (keep != NULL)
+            unlink(address->name);
         close(fd);
         errno = code;
         return -1;
     }
+    if (keep != NULL)
+        memcpy(keep, address->name, MPIOX_SEGMENT_NAME);
     snprintf(address->name, sizeof address->name, "/proc/%ld/fd/%d", (long)getpid(), fd);
     return fd;
 }
@@ -174,11 +179,14 @@ int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_a
     return hand_over(fd, MPIOX_E_NOMEM, "creating shared memory", bytes, address, out, error);
 }
 
-int mpiox_segment_create_in(const char *folder, int64_t bytes, mpiox_segment_address *address, mpiox_segment *out,
-                            mpiox_error *error)
+int mpiox_segment_create_in(const char *folder, int64_t bytes, char name[MPIOX_SEGMENT_NAME],
+                            mpiox_segment_address *address, mpiox_segment *out, mpiox_error *error)
 {
-    const int fd = create_unnamed(folder, bytes, address);
-    return hand_over(fd, MPIOX_E_IO, "making a cache on a disk", bytes, address, out, error);
+    const int fd = create_in(folder, bytes, name, address);
+    const int code = hand_over(fd, MPIOX_E_IO, "making a cache on a disk", bytes, address, out, error);
+    if (fd >= 0 && code != MPIOX_OK && name != NULL)
+        unlink(name);
+    return code;
 }
 
 static bool is_the_creators(const struct stat *status, const mpiox_segment_address *address)

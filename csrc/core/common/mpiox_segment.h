@@ -10,7 +10,8 @@
  *            unlinked by mpiox_segment_seal(). Before it is mapped, device, inode, size and a random mark behind the
  *            shared bytes are compared with the creator's.
  *            Memory may also be a file in a folder that the user names, on a disk of the node. It has no name there, or
- *            for no longer than it takes to make it, and is found through the creator's descriptor, too.
+ *            for no longer than it takes to make it, unless what is in it is to outlive its processes. It is found
+ *            through the creator's descriptor, too.
  * Guarantee. Pages of a file are reserved when it is made. Those of a memfd appear when they are first touched, in the
  *            memory of who touches them; they are reserved too where the kernel refuses pages that were not committed.
  */
@@ -43,9 +44,11 @@ typedef struct mpiox_segment_address {
 /* Creator: zero-filled memory of `bytes` bytes. 0, MPIOX_E_FULL (no room, or more than ulimit -f) or MPIOX_E_NOMEM. */
 int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_address *address, mpiox_segment *out,
                          mpiox_error *error);
-/* Creator: the same in a file of `folder`, all of whose blocks are reserved. 0, MPIOX_E_FULL, or MPIOX_E_IO. */
-int mpiox_segment_create_in(const char *folder, int64_t bytes, mpiox_segment_address *address, mpiox_segment *out,
-                            mpiox_error *error);
+/* Creator: the same in a file of `folder`, all of whose blocks are reserved. name NULL: it has none when this returns;
+ * else it keeps it, which is put there: what is in it outlives all processes, until somebody removes the file. 0,
+ * MPIOX_E_FULL, or MPIOX_E_IO. */
+int mpiox_segment_create_in(const char *folder, int64_t bytes, char name[MPIOX_SEGMENT_NAME],
+                            mpiox_segment_address *address, mpiox_segment *out, mpiox_error *error);
 /* 0, MPIOX_E_UNSUPPORTED (the address does not lead to the creator's memory from here) or MPIOX_E_NOMEM. */
 int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *out, mpiox_error *error);
 /* Creator, after everyone has attached: drops the descriptor and any file name. */

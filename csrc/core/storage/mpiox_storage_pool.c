@@ -152,8 +152,12 @@ static int any_descriptor(void)
 /* As long as there are handles. */
 static void keep_reserve(void)
 {
-    while (all && reserve < 0 && (reserve = any_descriptor()) < 0 && park_one())
-        continue;
+    while (all && reserve < 0) {
+        const int fd = any_descriptor();
+        reserve = fd;
+        if (fd < 0 && !park_one())
+            return;
+    }
 }
 
 static bool use_reserve(void)

@@ -30,6 +30,8 @@
 
 typedef struct mpiox_topology_page mpiox_topology_page; /* in shared memory */
 
+enum { MPIOX_TOPOLOGY_BEFORE_BYTES = 128 };
+
 typedef struct mpiox_topology {
     MPI_Group group;      /* its ranks, in their order */
     MPI_Comm comm;        /* only this library uses it; with one node MPI_COMM_NULL until mpiox_topology_own_comm() */
@@ -60,6 +62,8 @@ typedef struct mpiox_topology {
     bool temporary;     /* goes with the file that it was made for; the same on every rank */
     bool in_use;
     uint32_t views; /* views of all its files, opening included, counted on: selects the shared file pointer in use */
+    unsigned char file_before[MPIOX_TOPOLOGY_BEFORE_BYTES]; /* what its last file was like; the same on every rank */
+    bool knows_file_before;
     struct mpiox_topology *next;
 } mpiox_topology;
 
@@ -131,7 +135,7 @@ bool mpiox_topology_world_on_one_node(int ranks_per_node);
  * background, none of them may be called by another thread. */
 
 enum {
-    MPIOX_TOPOLOGY_VALUES = 3,
+    MPIOX_TOPOLOGY_VALUES = 6,
     MPIOX_TOPOLOGY_SUMS = 2,
     MPIOX_TOPOLOGY_NODE_VALUES = 5,
     MPIOX_TOPOLOGY_NOTE_BYTES = 512,

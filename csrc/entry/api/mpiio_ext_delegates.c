@@ -209,6 +209,10 @@ static void put_files(mpiox_text *out, const mpiox_cache_header *header, const f
                        (flags & MPIOX_FILE_READABLE) != 0 ? "true" : "false",
                        (flags & MPIOX_FILE_WRITABLE) != 0 ? "true" : "false",
                        (flags & MPIOX_FILE_REPLICA) != 0 ? "true" : "false");
+        mpiox_text_put(out, ", \"hidden\": %s, \"draining\": %s, \"drain_errno\": %" PRId32,
+                       (flags & MPIOX_FILE_HIDDEN) != 0 ? "true" : "false",
+                       (flags & MPIOX_FILE_DRAINING) != 0 ? "true" : "false",
+                       (int32_t)atomic_load_explicit(&record->drain_errno, memory_order_relaxed));
         mpiox_text_put(out, ", \"end_bytes\": %" PRId64 ", \"dirty_bytes\": %" PRId64 ", \"errors\": %" PRId32,
                        (int64_t)atomic_load_explicit(&record->end, memory_order_relaxed), sums->dirty_bytes_of[i],
                        (int32_t)atomic_load_explicit(&record->error_count, memory_order_relaxed));
@@ -265,6 +269,8 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
     put_text(&out, "mode", header->mode, sizeof header->mode);
     mpiox_text_put(&out, ", ");
     put_text(&out, "host", header->host, sizeof header->host);
+    mpiox_text_put(&out, ", ");
+    put_text(&out, "kept", header->kept, sizeof header->kept);
     mpiox_text_put(&out, ", \"pid\": %" PRId64 ", \"state\": \"%s\", \"started_unix_s\": %.6f", header->pid,
                    state_name(atomic_load_explicit(&header->state.value, memory_order_acquire)),
                    isfinite(header->started) ? header->started : 0.0);

@@ -21,6 +21,7 @@
 #include "mpiox_mpi_report.h"
 #include "mpiox_handle.h"
 #include "mpiox_layout_create.h"
+#include "mpiox_mpi_staging.h"
 #include "mpiox_mpi_view.h"
 #include "mpiox_stats_paying.h"
 #include "mpiox_finalize.h"
@@ -52,6 +53,7 @@ typedef struct opening {
     bool scarce_descriptors;         /* the ranks see whether all have enough for it */
     bool waits_hidden;               /* a tool keeps MPI_Wait and its kin from this library */
     bool is_there;                   /* MPI_MODE_EXCL will refuse the file, and must not delete it */
+    mpiox_mpi_staging staging;       /* by which name it is opened */
     bool made;                       /* rank 0 has made the file: MPI_MODE_EXCL is done, and would refuse it */
     bool run_stats;                  /* MPI_Finalize shall report on the run */
     char run[MPIOX_STATS_RUN_BYTES]; /* ID of the run, for the lines of statistics; empty without any */
@@ -95,7 +97,8 @@ static void make_striped(const char *filename, int amode, opening *out)
 }
 
 /* Rank 0: hints, where they came from, and the topology. *text is to be freed. */
-static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out, char **text)
+static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out, char **text,
+                   mpiox_forwarded_hold **hold)
 {
     const char *path = mpiox_mpi_path(filename);
 
@@ -120,13 +123,18 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     if (out->wanted)
         out->choice = mpiox_file_choose(comm, &out->hints);
     out->choice.foreground = out->waits_hidden;
-    make_striped(filename, amode, out);
+    out->staging = mpiox_mpi_staging_begin(
+        &(mpiox_mpi_staging_opening){.filename = filename, .amode = amode, .hints = &out->hints, .wanted = out->wanted},
+        hold);
+    out->is_there |= (amode & MPI_MODE_EXCL) && out->staging.hidden && !out->staging.made;
+    if (!out->staging.hidden && !out->staging.late)
+        make_striped(filename, amode, out);
 }
 
 /* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI
  * library work with the program's own info: that is local, hence no reason to stay behind. */
 static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out,
-                            MPI_Info *merged)
+                            MPI_Info *merged, mpiox_forwarded_hold **hold)
 {
     char *text = NULL;
     int rank = -1, result;
@@ -134,7 +142,7 @@ static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_
     memset(out, 0, sizeof *out);
     PMPI_Comm_rank(comm, &rank);
     if (rank == 0)
-        decide(comm, filename, amode, info, out, &text);
+        decide(comm, filename, amode, info, out, &text, hold);
     result = mpiox_topology_bcast(comm, out, (int64_t)sizeof *out);
     if (result == MPI_SUCCESS && out->text_bytes > TEXT_INLINE_BYTES) {
         if (rank != 0)
@@ -244,6 +252,18 @@ static void attach_delegates(mpiox_handle *handle, MPI_Comm comm)
     mpiox_forwarded_follow(handle->forwarded);
 }
 
+/* Said once, by rank 0. */
+static void tell_of_close(const mpiox_handle *handle)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    if (handle != NULL && handle->hints.close != MPIOX_CLOSE_WRITTEN && handle->forwarded == NULL &&
+        handle->rank == 0 && !atomic_flag_test_and_set(&said))
+        fprintf(stderr,
+                "mpiio_ext: %s: mpiox_close=staged needs I/O delegates: MPI_File_close waits until all is written\n",
+                handle->path);
+}
+
 /* The individual pointer of a file that is opened to be appended to: the MPI library may have met an old size. */
 static void start_at_end(mpiox_handle *handle)
 {
@@ -257,13 +277,20 @@ static void start_at_end(mpiox_handle *handle)
     mpiox_storage_unpin(storage);
 }
 
+static bool prepare_collective(mpiox_file *file, void *context, int values[MPIOX_FILE_COMPANION_VALUES])
+{
+    return mpiox_collective_prepare(file, context, values);
+}
+
 /* On all ranks or on none: without collectives the file stays with the MPI library. */
-static void attach_collective(mpiox_handle *handle, MPI_Comm comm, mpiox_file *file)
+static void attach_collective(mpiox_handle *handle, MPI_Comm comm, mpiox_file *file, mpiox_collective *prepared,
+                              const mpiox_file_companion *companion)
 {
     mpiox_topology *topology = file->topology;
     mpiox_error error;
 
-    if (mpiox_collective_create(file, &handle->collective, &handle->why_native) != MPIOX_OK) {
+    if (mpiox_collective_create(file, prepared, companion->agreed ? companion->values : NULL, &handle->collective,
+                                &handle->why_native) != MPIOX_OK) {
         mpiox_file_close(file, &error);
         mpiox_topology_release(topology);
         return;
@@ -295,21 +322,29 @@ static const char which_file[] = "native: its name has a prefix, and there is a 
 
 /* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. `file` is NULL
  * without memory. Returns whether this rank shall keep its entry. */
-static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening *o, bool opened)
+static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening *o, const char *name, bool opened)
 {
     bool all_opened = opened;
 
     if (o->wanted) { /* as rank 0 sees it: name and mode may differ in a wrong program */
         mpiox_file *file;
+        mpiox_collective *prepared = NULL;
+        mpiox_file_companion companion = {.prepare = prepare_collective, .context = &prepared};
         const char *why_not;
 
-        const char *path = handle != NULL && !handle->path_unknown ? handle->path : NULL;
+        const char *path = handle == NULL || handle->path_unknown ? NULL : o->staging.hidden ? name : handle->path;
 
-        mpiox_file_open(comm, &o->choice, path, amode, &o->hints, opened, &all_opened, &file, &why_not);
-        if (file != NULL)
-            attach_collective(handle, comm, file);
-        else if (handle != NULL)
-            handle->why_native = handle->path_unknown && opened ? which_file : why_not;
+        mpiox_file_open(comm, &o->choice, path, amode, &o->hints, opened, &companion, &all_opened, &file, &why_not);
+        if (file != NULL) {
+            file->staging = o->staging.hidden;
+            attach_collective(handle, comm, file, prepared, &companion);
+        } else {
+            mpiox_collective_free(prepared);
+            if (handle != NULL)
+                handle->why_native = handle->path_unknown && opened ? which_file : why_not;
+        }
+        if (opened)
+            tell_of_close(handle);
     }
     if (o->few_descriptors && handle != NULL)
         handle->why_native = "native: few descriptors are left (ulimit -n)";
@@ -387,12 +422,60 @@ static int amode_for_library(int amode, const opening *o)
     return o->made ? amode & ~MPI_MODE_EXCL : amode;
 }
 
+/* Hints, info and topology are agreed. hold: rank 0, what delegates have of the file, or NULL. */
+static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *o,
+                      mpiox_forwarded_hold *hold, MPI_File *fh)
+{
+    const mpiox_mpi_staging_opening opening = {
+        .filename = filename, .amode = amode, .hints = &o->hints, .wanted = true};
+    char room[PATH_MAX];
+
+    if (o->staging.late && !mpiox_mpi_staging_start(comm, &opening, &o->staging))
+        return MPI_ERR_OTHER;
+    const char *name = mpiox_mpi_staging_name(&o->staging, filename, room);
+
+    if (o->staging.made) {
+        o->made = true;
+        o->choice.striped = o->staging.striped;
+    }
+    if (!may_open(comm, o)) {
+        mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, hold);
+        return refuse_open(comm, name, o, fh);
+    }
+    int result = PMPI_File_open(comm, name, amode_for_library(amode, o), info, fh);
+    mpiox_handle *handle = new_file(comm, filename, amode);
+
+    if (handle != NULL) {
+        handle->hints = o->hints;
+        handle->timed = o->hints.stats != MPIOX_STATS_OFF || o->run_stats;
+        handle->fh = *fh;
+        handle->waits_hidden = o->waits_hidden;
+    }
+    const bool kept = attach(handle, comm, amode, o, name, result == MPI_SUCCESS);
+
+    mpiox_mpi_staging_opened(comm, &o->staging, name, result == MPI_SUCCESS,
+                             handle != NULL && handle->forwarded != NULL, hold);
+    if (kept) {
+        insert(handle);
+        mpiox_mpi_show_hints(comm, filename, *fh);
+        return result;
+    }
+    if (result != MPI_SUCCESS) {
+        int rank = 0;
+
+        PMPI_Comm_rank(comm, &rank);
+        result = explain_open(name, amode, rank, result);
+    }
+    discard(handle);
+    return result;
+}
+
 int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
 {
     mpiox_preload_check preload;
     MPI_Info merged = MPI_INFO_NULL;
-    mpiox_handle *handle;
     opening o;
+    mpiox_forwarded_hold *hold = NULL;
     int inter = 0, result;
 
     mpiox_witness_tell(MPIOX_WITNESSED_FILE);
@@ -403,40 +486,16 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     mpiox_preload_check_examine(comm, &preload);
     if (preload.without_library != NULL)
         return open_without_library(comm, filename, amode, info, fh, &preload);
-    result = agree_on_opening(comm, filename, amode, info, &o, &merged);
+    result = agree_on_opening(comm, filename, amode, info, &o, &merged, &hold);
     if (result != MPI_SUCCESS) /* without rank 0's choices nothing can follow */
         return result;
     if (preload.whole_world)
         mpiox_mpi_run_agreed(o.run_stats);
     if (o.run[0] != '\0')
         mpiox_stats_identity_adopt(o.run, preload.whole_world);
-    if (!may_open(comm, &o)) {
-        if (merged != MPI_INFO_NULL)
-            PMPI_Info_free(&merged);
-        return refuse_open(comm, filename, &o, fh);
-    }
-    result = PMPI_File_open(comm, filename, amode_for_library(amode, &o), merged != MPI_INFO_NULL ? merged : info, fh);
+    result = open_named(comm, filename, amode, merged != MPI_INFO_NULL ? merged : info, &o, hold, fh);
     if (merged != MPI_INFO_NULL)
         PMPI_Info_free(&merged);
-    handle = new_file(comm, filename, amode);
-    if (handle != NULL) {
-        handle->hints = o.hints;
-        handle->timed = o.hints.stats != MPIOX_STATS_OFF || o.run_stats;
-        handle->fh = *fh;
-        handle->waits_hidden = o.waits_hidden;
-    }
-    if (attach(handle, comm, amode, &o, result == MPI_SUCCESS)) {
-        insert(handle);
-        mpiox_mpi_show_hints(comm, filename, *fh);
-        return result;
-    }
-    if (result != MPI_SUCCESS) {
-        int rank = 0;
-
-        PMPI_Comm_rank(comm, &rank);
-        result = explain_open(filename, amode, rank, result);
-    }
-    discard(handle);
     return result;
 }
 

@@ -108,6 +108,7 @@ typedef struct mpiox_file_record {
     char path[MPIOX_CACHE_PATH_BYTES]; /* absolute */
     _Atomic int64_t end;               /* one past the last byte ever deposited since the file was opened; 0: none */
     _Atomic int32_t error_count;
+    _Atomic int32_t drain_errno; /* why writing behind the close does not go on, 0: it does */
     _Atomic int64_t collectives; /* accesses of this node's ranks in collectives that did not use the delegates */
     /* Who owns the pages. The file is cut into units (stripes) of unit_pages pages; unit u belongs to range u mod
      * ranges, and range r to delegate owner_of[r] as far as this delegate knows. Only if that is this one it serves
@@ -127,8 +128,11 @@ enum {
     MPIOX_FILE_READABLE = 1,
     MPIOX_FILE_WRITABLE = 2,
     MPIOX_FILE_REPLICA = 4,
-    MPIOX_FILE_DIRECT_READ = 8,  /* the delegate's reads of whole blocks go past the page cache, */
-    MPIOX_FILE_DIRECT_WRITE = 16 /* and its writes: as the hints direct_read and direct_write say */
+    MPIOX_FILE_DIRECT_READ = 8,   /* the delegate's reads of whole blocks go past the page cache, */
+    MPIOX_FILE_DIRECT_WRITE = 16, /* and its writes: as the hints direct_read and direct_write say */
+    MPIOX_FILE_STAGED = 32,       /* its pages are not written before it is closed, or somebody waits for that */
+    MPIOX_FILE_HIDDEN = 64,       /* its path is a staging name (mpiox_storage_staging.h) */
+    MPIOX_FILE_DRAINING = 128     /* closed; the delegate, which counts as an opener, writes what is left of it */
 };
 enum { MPIOX_RANGE_MOVING = -1 };
 
@@ -215,6 +219,8 @@ typedef struct mpiox_cache_header {
     int64_t pid;
     char host[64];
     char service[64], mode[16];     /* for the status: which job's delegates; "spawn", "split", "thread" */
+    char kept[256];                 /* absolute name of the file that holds the segment, for who comes when all are
+                                       dead; "": it has none */
     double started;                 /* seconds of CLOCK_REALTIME */
     mpiox_futex state;              /* mpiox_cache_state */
     _Atomic uint32_t table_changes; /* of the map from page to frame: odd while it changes (a sequence lock) */
@@ -285,10 +291,14 @@ bool mpiox_cache_watch(void *cache);
 
 /* A survivor's work: called when the state is DEAD. Wait until every thread of the dead delegate is gone, then bring
  * the dirty bytes of every frame to their files (opened by path; device and inode are checked), in file order; what
- * cannot be written is added to the file's errors. Then the state is RESCUED. One process does it, the others wait
- * until it is done; if that one dies, the next takes over. Blocking. Returns bytes rescued, which are counted; -1 when
- * another did it. */
+ * cannot be written is added to the file's errors, and stays dirty where the segment has a name to be found by. Files
+ * that were being written behind their close get their name. Then the state is RESCUED. One process does it, the others
+ * wait until it is done; if that one dies, the next takes over. Blocking. Returns bytes rescued, which are counted; -1
+ * when another did it. */
 int64_t mpiox_cache_rescue(const mpiox_cache *cache);
+/* The same for a segment whose processes are all gone, in whatever state they have left it: what is still dirty. -1:
+ * its delegate lives. */
+int64_t mpiox_cache_recover(const mpiox_cache *cache);
 
 /* ---- errors of a file (mpiox_cache_errors.c) --------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
  * Algorithm.  One survivor at a time, by a robust lock. Wait until every thread of the delegate is gone (one may still
  *             be in a file-system call, which could otherwise write old bytes over newer ones). Then, frame by frame
  *             in file order: wait for clients in the middle of an access, write the dirty runs, clear the marks.
+ *             A file that was being written behind its close then gets its name, if nobody has it open.
  *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) are left alone: their originals may be newer.
  * Guarantees. A byte that a finished access deposited is in the file, or named by a deferred error of the file, before
  *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can go on when this
@@ -18,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_storage_staging.h"
+
 static const double patience_s = 2; /* for clients that have frames pinned, all together */
 
 typedef struct page_place {
@@ -30,6 +33,7 @@ typedef struct rescuer {
     const mpiox_cache *cache;
     double deadline;
     int64_t rescued;
+    bool failed;  /* in this frame */
     int32_t file; /* that fd is open for; -1: none */
     int fd;       /* -1: cannot be opened, for the reason in `why` */
     mpiox_error why;
@@ -98,10 +102,13 @@ static void rescue_run(rescuer *self, const page_place *at, int64_t offset, int6
         const char *bytes = mpiox_cache_bytes_of(self->cache, at->frame) + offset;
         const int code = write_all(self->fd, bytes, length, place, &done);
         self->rescued += done;
-        if (code == 0)
+        if (code == 0) {
+            mpiox_cache_mend_errors(self->cache, at->file, place, place + length);
             return;
+        }
         (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "rescue: pwrite");
     }
+    self->failed = true;
     error.offset = place + done;
     error.length = length - done;
     mpiox_cache_add_error(self->cache, at->file, &error);
@@ -112,6 +119,7 @@ static void rescue_frame(rescuer *self, const page_place *at)
     const mpiox_cache *cache = self->cache;
     const double left = self->deadline - mpiox_now();
     int64_t offset = 0, length = 0;
+    self->failed = false;
     /* A client whose pin stays has died, or will find the state and write its bytes itself. */
     (void)mpiox_frame_wait_exclusive(cache, at->frame, left > 0 ? left : 0);
     if (mpiox_dirty_run(cache, at->frame, 0, &offset, &length)) {
@@ -126,7 +134,8 @@ static void rescue_frame(rescuer *self, const page_place *at)
                 rescue_run(self, at, offset, length);
             while (mpiox_dirty_run(cache, at->frame, offset + length, &offset, &length));
         }
-        mpiox_dirty_clear(cache, at->frame);
+        if (!self->failed || cache->header->kept[0] == '\0')
+            mpiox_dirty_clear(cache, at->frame);
     }
     mpiox_frame_end_exclusive(cache, at->frame);
 }
@@ -165,6 +174,48 @@ static int64_t rescue_all(const mpiox_cache *cache)
     return self.rescued;
 }
 
+/* A file that is not there by its staging name has got its own, or was deleted. */
+static int sync_file(const char *path)
+{
+    const int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : errno;
+    const int code = fsync(fd) == 0 ? 0 : errno;
+    close(fd);
+    return code;
+}
+
+/* Files that were being written behind their close are as whole as the delegate would have made them. */
+static void end_staging(const mpiox_cache *cache)
+{
+    const int32_t both = MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING;
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        mpiox_file_record *record = &cache->header->files[i];
+        mpiox_error error;
+        bool renamed;
+        if ((atomic_load(&record->flags) & both) != both || atomic_load(&record->openers) != 1 ||
+            mpiox_cache_error_count(cache, i) > 0)
+            continue;
+        int code = sync_file(record->path);
+        if (code == 0)
+            code = mpiox_storage_staging_end(record->path, cache->header->delegate, record->device, record->inode,
+                                             &renamed);
+        if (code == 0) {
+            atomic_fetch_and(&record->flags, ~both);
+        } else {
+            (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "rescue: giving a file its name");
+            mpiox_cache_add_error(cache, i, &error);
+        }
+    }
+}
+
+/* All of it is in the files: nobody has to come for it. */
+static void drop_name(const mpiox_cache *cache)
+{
+    if (cache->header->kept[0] != '\0' && !mpiox_cache_has_errors(cache))
+        unlink(cache->header->kept);
+}
+
 int64_t mpiox_cache_rescue(const mpiox_cache *cache)
 {
     mpiox_cache_header *header = cache->header;
@@ -174,9 +225,27 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache)
     if (mpiox_futex_get(&header->state) == MPIOX_CACHE_DEAD) {
         await_threads(cache);
         rescued = rescue_all(cache);
+        end_staging(cache);
         atomic_fetch_add_explicit(&header->counters.rescued_bytes, rescued, memory_order_relaxed);
+        drop_name(cache);
         mpiox_futex_set(&header->state, MPIOX_CACHE_RESCUED);
     }
     pthread_mutex_unlock(&header->rescue_lock);
     return rescued;
+}
+
+int64_t mpiox_cache_recover(const mpiox_cache *cache)
+{
+    if (mpiox_cache_is_serving(cache, true))
+        return -1;
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) { /* of an earlier trial */
+        mpiox_error before[MPIOX_CACHE_ERRORS];
+        int more;
+        while (mpiox_cache_take_errors(cache, i, before, MPIOX_CACHE_ERRORS, &more) > 0) {
+        }
+    }
+    if (mpiox_futex_get(&cache->header->state) != MPIOX_CACHE_DEAD) /* nobody but who recovers it uses it any more */
+        mpiox_futex_set(&cache->header->state, MPIOX_CACHE_DEAD);
+    const int64_t rescued = mpiox_cache_rescue(cache);
+    return rescued < 0 ? 0 : rescued; /* another one was faster */
 }

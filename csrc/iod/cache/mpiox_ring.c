@@ -42,6 +42,8 @@ const char *mpiox_ring_op_name(int32_t op)
     case MPIOX_OP_COMMIT:
     case MPIOX_OP_OWNER:
         return "move of pages";
+    case MPIOX_OP_HOLD:
+        return "search for a file that is being written behind its close";
     case MPIOX_OP_PING:
         return "ping";
     default:

@@ -27,7 +27,9 @@ enum mpiox_op {
      * -> file = index; arg[1], arg[2] = those in force; result MPIOX_E_FULL, MPIOX_E_IO */
     MPIOX_OP_OPEN,
     /* The opening is over. Flushes (never fails for lack of memory), drops the pages when it was the last opener.
-     * -> errors as MPIOX_OP_FLUSH */
+     * -> errors as MPIOX_OP_FLUSH. arg[0] = 1: answers at once, and flushes behind the answer (MPIOX_FILE_DRAINING);
+     * 2: that before other files and at full speed. Each close of a file with a staging name does so: after a flush
+     * there is little left */
     MPIOX_OP_CLOSE,
     /* A page that was not found: file, page; arg[0] = 1: its bytes will be read (it must be filled), 0: only written;
      * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next; arg[2] = client + 1, for the order
@@ -64,9 +66,13 @@ enum mpiox_op {
     /* arg[0] = range -> arg[1] = its owner as far as is known here, arg[3] = version. arg[2] = 1: unless it is this
      * delegate's, or moving, it never will be any more */
     MPIOX_OP_OWNER,
+    /* text = absolute path: is this file still to be written behind its close, or open under a staging name? Then it is
+     * opened once more, by nobody, and keeps its name until MPIOX_OP_CLOSE. -> arg[0] = MPIOX_HOLD_*, file = index */
+    MPIOX_OP_HOLD,
     MPIOX_OP_DETACH /* this client (process) is done; arg[0] = its id. The delegate ends after the last one */
 };
 
+enum { MPIOX_HOLD_NONE = 0, MPIOX_HOLD_HELD, MPIOX_HOLD_SOON /* it is just getting its name: ask again */ };
 enum { MPIOX_MIGRATE_BEGIN = 0, MPIOX_MIGRATE_END, MPIOX_MIGRATE_TAKE_OVER, MPIOX_MIGRATE_REPAIR };
 #define MPIOX_VERSION_NEVER UINT32_MAX /* of a range that is not taken over any more */
 

@@ -2,6 +2,7 @@
  * mpiox_forwarded.h - a file whose accesses go through the delegates.
  *
  *   mpiox_forwarded_file.c           opening, size, what is told of the delegates
+ *   mpiox_forwarded_hold.c           files that delegates write behind their close
  *   mpiox_forwarded_flush_barrier.c  sync, close: everything in the file
  *   mpiox_forwarded_errors.c         bytes that delegates had taken and could not write
  *   mpiox_forwarded_access.c         one rank's access: owners, pages, large accesses that go straight to the file
@@ -76,7 +77,25 @@ void mpiox_forwarded_to_info(const mpiox_forwarded *forwarded, MPI_Info info);
 void mpiox_forwarded_bypass(mpiox_forwarded *forwarded);
 /* This rank's access in a collective has not used the delegates: for the status. Local. */
 void mpiox_forwarded_note_collective(const mpiox_forwarded *forwarded);
-/* Has this rank accessed the file through the delegates since the last flush barrier? Local. */
+/* Has this rank accessed the file through the delegates since the last flush barrier, or are all of its accesses to go
+ * through them? Local. */
 bool mpiox_forwarded_is_used(const mpiox_forwarded *forwarded);
+
+/* ---- files that delegates write behind their close (mpiox_forwarded_hold.c) -------------------------------------- */
+
+typedef struct mpiox_forwarded_hold mpiox_forwarded_hold;
+
+/* This process has opened such a file. Local. */
+void mpiox_forwarded_expect_holds(void);
+/* May the job have such files? NULL-safe. Local, cheap. */
+bool mpiox_forwarded_may_hold(const mpiox_service *service);
+/* The file of this name, its own or a staging name, keeps it, and the delegates keep what they have of it, until it is
+ * let go. NULL: no delegate has any of it. Local, blocking. */
+mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path);
+/* All of it is in the file, and nothing is cached. Local, blocking. 0, or the first failure. */
+int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error);
+void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold); /* what is cached is not written any more */
+/* Let it go; soon: somebody waits until it is whole. NULL-safe. */
+void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon);
 
 #endif

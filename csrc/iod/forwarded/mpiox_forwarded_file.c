@@ -18,6 +18,7 @@
 
 enum { TEXT_BYTES = 512 };
 
+static const char replica_waits[] = "mpiox_close=staged: at level replica MPI_File_close waits until all is written";
 static const char no_replica[] = "level disk, since level replica takes two delegates with room for another file";
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -54,12 +55,16 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
     slot.arg[0] = (amode & MPI_MODE_WRONLY ? 0 : MPIOX_FILE_READABLE) |
                   (amode & MPI_MODE_RDONLY ? 0 : MPIOX_FILE_WRITABLE) | (o->shift > 0 ? MPIOX_FILE_REPLICA : 0) |
                   (hints->direct_read ? MPIOX_FILE_DIRECT_READ : 0) |
-                  (hints->direct_write ? MPIOX_FILE_DIRECT_WRITE : 0);
+                  (hints->direct_write ? MPIOX_FILE_DIRECT_WRITE : 0) |
+                  (forwarded->behind_close ? MPIOX_FILE_STAGED : 0) |
+                  (o->shift == 0 && forwarded->file->staging ? MPIOX_FILE_HIDDEN : 0);
     slot.arg[1] = o->unit_pages;
     slot.arg[2] = o->owners;
     slot.arg[3] = o->shift;
     slot.ahead[0] = forwarded->file->layout.servers;
     slot.ahead[1] = hints->delegate_weight;
+    slot.ahead[2] = hints->drain_rate;
+    slot.ahead[3] = hints->drain_patience;
     if ((size_t)snprintf(slot.text, sizeof slot.text, "%s", path) >= sizeof slot.text)
         return MPIOX_E_ARG;
     const int code = mpiox_forwarded_request(forwarded, owner, &slot);
@@ -228,7 +233,7 @@ static int32_t count_dead(const mpiox_service *service)
 /* What is not as the file's hints say. Once for a process, by rank 0. */
 static void tell_differences(const mpiox_forwarded *forwarded)
 {
-    static atomic_bool told_settings, told_level;
+    static atomic_bool told_settings, told_level, told_close;
     char text[TEXT_BYTES];
 
     if (forwarded->file->topology->rank != 0)
@@ -238,6 +243,8 @@ static void tell_differences(const mpiox_forwarded *forwarded)
         fprintf(stderr, "mpiio_ext: %s: %s\n", forwarded->file->path, text);
     if (mpiox_forwarded_level(forwarded) != forwarded->file->hints.delegate_ack && !atomic_exchange(&told_level, true))
         fprintf(stderr, "mpiio_ext: %s: mpiox_delegate_ack=replica: %s\n", forwarded->file->path, no_replica);
+    if (forwarded->replica && forwarded->file->hints.close == MPIOX_CLOSE_STAGED && !atomic_exchange(&told_close, true))
+        fprintf(stderr, "mpiio_ext: %s: %s\n", forwarded->file->path, replica_waits);
 }
 
 int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, mpiox_forwarded **out, const char **reason)
@@ -250,6 +257,11 @@ int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, mpiox_forward
     if (!mpiox_topology_all(file->topology, forwarded != NULL)) {
         mpiox_forwarded_free(forwarded);
         return MPIOX_E_UNSUPPORTED;
+    }
+    forwarded->behind_close = file->hints.close == MPIOX_CLOSE_STAGED && file->hints.delegate_ack != MPIOX_ACK_REPLICA;
+    if (forwarded->behind_close) {
+        file->hints.delegate_bypass = 0;
+        mpiox_forwarded_expect_holds();
     }
     choose_owners(forwarded, &o);
     if (open_records(forwarded, &o) != MPIOX_OK) {
@@ -345,7 +357,7 @@ void mpiox_forwarded_describe(const mpiox_forwarded *forwarded, char *text, size
 
 bool mpiox_forwarded_is_used(const mpiox_forwarded *forwarded)
 {
-    return atomic_load_explicit(&forwarded->used, memory_order_relaxed);
+    return forwarded->behind_close || atomic_load_explicit(&forwarded->used, memory_order_relaxed);
 }
 
 /* ---- size -------------------------------------------------------------------------------------------------------- */

@@ -10,7 +10,11 @@
  */
 #include "mpiox_forwarded_impl.h"
 
+#include <stdlib.h>
+#include <sys/stat.h>
+
 #include "mpiox_event.h"
+#include "mpiox_storage_staging.h"
 
 /* A request failed: so does the flush barrier. Nobody else is told. */
 static void note(int32_t owner, const mpiox_slot *slot, mpiox_error *error)
@@ -35,13 +39,30 @@ static void barrier_one(mpiox_forwarded *forwarded, int32_t owner, bool stable, 
     mpiox_forwarded_late_take(forwarded, owner, late);
 }
 
-/* close(2) may be where a file system says that it could not keep what it was given. */
-static void close_one(mpiox_forwarded *forwarded, int32_t owner, mpiox_error *error)
+/* The delegate is dead, and what it held is in the file: nobody else says so of its part. */
+static void end_staging(mpiox_forwarded *forwarded, int32_t owner)
+{
+    const mpiox_file *file = forwarded->file;
+    char *path = file->staging ? realpath(file->path, NULL) : NULL;
+    struct stat status;
+    bool renamed;
+
+    mpiox_forwarded_mark_failed(forwarded, owner);
+    if (path && stat(path, &status) == 0)
+        (void)mpiox_storage_staging_end(path, owner, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
+    free(path);
+}
+
+/* close(2) may be where a file system says that it could not keep what it was given. behind: nothing was flushed. */
+static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, mpiox_error *error)
 {
     mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
 
+    slot.arg[0] = behind;
     if (mpiox_forwarded_request(forwarded, owner, &slot) != MPIOX_E_UNSUPPORTED)
         note(owner, &slot, error);
+    else if (behind || forwarded->file->staging)
+        end_staging(forwarded, owner);
 }
 
 /* Each rank has flushed its share of the delegates. What is lost with a host is the error if there is no other. */
@@ -73,7 +94,7 @@ static void release_copies(mpiox_forwarded *forwarded, bool last)
         return;
     mpiox_topology_all(topology, true); /* nobody discards what is closed, or writes before old copies are gone */
     for (int32_t i = topology->rank; last && i < forwarded->owners; i += topology->size)
-        close_one(forwarded->replica, i, &ignored);
+        close_one(forwarded->replica, i, false, &ignored);
 }
 
 static long long counted(const atomic_int_least64_t *counter)
@@ -109,10 +130,14 @@ static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last
     mpiox_topology_agree_error(topology, error); /* every rank's bytes are with the delegates */
     if (last)
         drop = !mpiox_topology_all(topology, !atomic_load(&forwarded->bypassed));
+    const bool behind = last && !drop && forwarded->behind_close;
     for (int32_t i = topology->rank; i < forwarded->owners; i += topology->size) {
-        barrier_one(forwarded, i, stable, drop, &late);
+        if (behind)
+            mpiox_forwarded_late_take(forwarded, i, &late);
+        else
+            barrier_one(forwarded, i, stable, drop, &late);
         if (last)
-            close_one(forwarded, i, &late.request);
+            close_one(forwarded, i, behind, &late.request);
     }
     mpiox_forwarded_late_end(&late);
     agree_on_losses(forwarded, &late, &losses);

@@ -35,6 +35,7 @@ struct mpiox_forwarded {
     bool any_remote;
     pthread_mutex_t ordering; /* held while a write is collected, and while owner_of changes */
     atomic_uint changes;      /* of owner_of */
+    bool behind_close;        /* closing does not wait until its bytes are written */
     bool collects;            /* small writes to delegates elsewhere may be collected */
     struct {                  /* mpiox_forwarded_behind.c */
         atomic_bool listed;
@@ -79,6 +80,8 @@ static inline void mpiox_forwarded_count_up(atomic_int_least64_t *counter, int64
 /* A request without data to one delegate, local or not; answers are in *slot. MPIOX_E_UNSUPPORTED: it does not serve.
  * */
 int mpiox_forwarded_request(const mpiox_forwarded *forwarded, int32_t owner, mpiox_slot *slot);
+/* The same to any delegate; slot->file is the caller's. */
+int mpiox_forwarded_request_of(mpiox_process *delegate, mpiox_slot *slot);
 
 /* ---- mpiox_forwarded_migrate.c ----------------------------------------------------------------------------------- */
 

@@ -29,11 +29,14 @@ static int call_local(const mpiox_process *delegate, mpiox_slot *slot)
     return code;
 }
 
+int mpiox_forwarded_request_of(mpiox_process *delegate, mpiox_slot *slot)
+{
+    return delegate->local ? call_local(delegate, slot) : mpiox_link_call(delegate->link, slot);
+}
+
 int mpiox_forwarded_request(const mpiox_forwarded *forwarded, int32_t owner, mpiox_slot *slot)
 {
-    mpiox_process *delegate = mpiox_forwarded_owner(forwarded, owner);
-
     if (slot->op != MPIOX_OP_OPEN)
         slot->file = forwarded->index[owner];
-    return delegate->local ? call_local(delegate, slot) : mpiox_link_call(delegate->link, slot);
+    return mpiox_forwarded_request_of(mpiox_forwarded_owner(forwarded, owner), slot);
 }

@@ -94,6 +94,9 @@ int mpiox_link_check_call(const mpiox_link_call_body *call)
     case MPIOX_OP_OWNER:
         fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && is_within(arg[2], 0, 1);
         break;
+    case MPIOX_OP_HOLD:
+        fine = fine && call->text_bytes > 0 && call->text[0] == '/';
+        break;
     case MPIOX_OP_REPLICA_MARK:
     case MPIOX_OP_REPLICA_TRIM:
     case MPIOX_OP_CLOSE:

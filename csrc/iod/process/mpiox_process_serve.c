@@ -69,6 +69,7 @@ int mpiox_process_serve(mpiox_process_instance *instance)
     mpiox_server_lost lost[LOST_SHOWN];
     char text[TEXT_BYTES];
     int count = 0;
+    const char *kept = mpiox_server_cache(instance->server)->header->kept;
     const int code = mpiox_server_run(instance->server, lost, LOST_SHOWN, &count);
 
     for (int i = 0; i < count && i < LOST_SHOWN; i++)
@@ -76,6 +77,8 @@ int mpiox_process_serve(mpiox_process_instance *instance)
                              mpiox_error_text(&lost[i].error, lost[i].path, text, (int64_t)sizeof text));
     if (count > LOST_SHOWN)
         mpiox_process_notify("an I/O delegate could not write %d more ranges of bytes", count - LOST_SHOWN);
+    if (count > 0 && kept[0] != '\0')
+        mpiox_process_notify("what was closed before is in %s: mpiio-ext delegates recover", kept);
     return code;
 }
 

@@ -60,6 +60,26 @@ static void ignore_warnings(void)
 
 /* ---- the delegate ------------------------------------------------------------------------------------------------ */
 
+static mpiox_server *warned; /* the one of this process */
+
+/* Batch systems send these when time is short. */
+static void hurry(int number)
+{
+    (void)number;
+    mpiox_server_hurry(warned);
+}
+
+static void mind_warnings(mpiox_server *server)
+{
+    static const int warnings[] = {SIGTERM, SIGUSR2, SIGXCPU};
+    struct sigaction action = {.sa_handler = hurry, .sa_flags = SA_RESTART};
+
+    warned = server;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof warnings / sizeof warnings[0]; i++)
+        sigaction(warnings[i], &action, NULL);
+}
+
 typedef struct server_process {
     mpiox_process_instance instance;
     mpiox_announcement said;
@@ -98,7 +118,9 @@ static int serve(const mpiox_process_orders *orders, int socket)
         said->code = mpiox_error_set(&said->error, MPIOX_E_NOMEM, EAGAIN, -1, -1, "starting a delegate's thread");
     if (!mpiox_process_socket_send(socket, said, sizeof *said) || said->code != MPIOX_OK)
         _exit(EXIT_FAILED);
+    mind_warnings(s.instance.server);
     code = mpiox_process_serve(&s.instance);
+    ignore_warnings();
     shutdown(socket, SHUT_RD); /* ends the thread */
     pthread_join(thread, NULL);
     mpiox_process_end(&s.instance);
@@ -159,6 +181,8 @@ static bool rescue(supervisor *k, int status)
                          (long)k->pid, k->said.host, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
                          whole ? "what it had not written has been written for it"
                                : "not all that it had not written could be written for it");
+    if (!whole && k->segment.base != NULL && k->cache.header->kept[0] != '\0')
+        mpiox_process_notify("what is left is in %s: mpiio-ext delegates recover", k->cache.header->kept);
     return whole;
 }
 

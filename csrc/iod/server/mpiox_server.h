@@ -6,6 +6,7 @@
  *   mpiox_server_pages.c     requests for pages: those that wait for a frame, and reading ahead
  *   mpiox_server_evict.c     a frame for a page: free ones, eviction (2Q: Johnson and Shasha, VLDB 1994), patience
  *   mpiox_server_flush.c     I/O threads: dirty pages to the file, in file order, neighbours merged
+ *   mpiox_server_drain.c     I/O threads: files that are written behind their close
  *   mpiox_server_fill.c      I/O threads: pages from the file, on demand and ahead
  *   mpiox_server_order.c     I/O threads: what is next, where a scheduler says so
  *   mpiox_server_share.c     who gets the next frame, under weighted fair queueing
@@ -29,6 +30,7 @@ typedef struct mpiox_server mpiox_server;
 typedef struct mpiox_server_options {
     mpiox_cache_geometry geometry; /* page_bytes, cap_bytes, slots */
     char cache_dirs[256]; /* folders of which one holds the segment, as the hint has them; "": it is in memory */
+    bool keep;            /* the file there keeps its name until all that is in it is in the files */
     int64_t memory_bytes; /* the cap where none of them can hold it */
     int32_t delegate, delegates;
     int32_t io_threads;     /* 1 .. MPIOX_CACHE_MAX_THREADS - 1 */
@@ -56,11 +58,15 @@ int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out,
 const mpiox_cache *mpiox_server_cache(const mpiox_server *server);
 /* Nobody else will attach: drops the name of the segment. The descriptor stays, for `mpiio-ext delegates status`. */
 void mpiox_server_seal(mpiox_server *server);
-/* Serve until every client that joined has left or died (DETACH, or its life mutex), or mpiox_server_stop(). Then flush
+/* Serve until every client that joined has left or died (DETACH, or its life mutex), and what they have closed has been
+ * written behind them, or until mpiox_server_stop(). Then flush
  * everything, state ENDED. Blocking. Returns MPIOX_OK, or MPIOX_E_IO when bytes could not be written at the end and no
  * client was left to be told: *lost_count times, of which up to max are in *lost; the caller prints them. */
 int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int *lost_count);
 void mpiox_server_stop(mpiox_server *server); /* any thread */
+/* Time is short: what is written behind a close is written at full speed from now on. Any thread, also in a signal
+ * handler. */
+void mpiox_server_hurry(mpiox_server *server);
 void mpiox_server_free(mpiox_server *server); /* NULL-safe; not while it runs */
 
 #endif

@@ -19,11 +19,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
+#include "mpiox_storage_staging.h"
 
 static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
 {
@@ -90,7 +92,7 @@ static void begin_frames(mpiox_server *server, mpiox_flush_barrier *barrier)
     if (barrier->file >= 0)
         begin_file(server, barrier, barrier->file);
     for (int32_t file = 0; barrier->file < 0 && file < MPIOX_CACHE_MAX_FILES; file++) {
-        if (is_open(server, file))
+        if (is_open(server, file) && !server->files[file].drain.left)
             begin_file(server, barrier, file);
     }
 }
@@ -264,6 +266,17 @@ bool mpiox_server_empty(mpiox_server *server, mpiox_futex *done)
     return true;
 }
 
+bool mpiox_server_close_alone(mpiox_server *server, int32_t file)
+{
+    mpiox_flush_barrier *barrier = free_barrier(server);
+    if (barrier == NULL)
+        return false;
+    begin_barrier(
+        server, barrier,
+        &(mpiox_flush_barrier){.file = file, .range = -1, .end = INT64_MAX, .cut = -1, .drop = true, .closing = true});
+    return true;
+}
+
 void mpiox_server_flush_after_death(mpiox_server *server)
 {
     for (uint32_t frame = 0; frame < (uint32_t)server->cache.frame_count; frame++) {
@@ -371,6 +384,7 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
     record->inode = (uint64_t)status->st_ino;
     memcpy(record->path, slot->text, sizeof record->path);
     atomic_store(&record->end, 0);
+    atomic_store(&record->drain_errno, 0);
     atomic_store(&record->collectives, 0);
     record->unit_pages = slot->arg[1] >= 1 && slot->arg[1] <= INT32_MAX ? (int32_t)slot->arg[1] : 1;
     record->owners = (int32_t)owners;
@@ -389,6 +403,8 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
         .weight = slot->ahead[1] > 0 && slot->ahead[1] <= INT32_MAX ? (int32_t)slot->ahead[1] : 1,
         .stamp = (++server->records_made << 20) + server->options.delegate,
         .targets = *targets,
+        .drain = {.rate = slot->ahead[2] > 0 ? slot->ahead[2] : 0,
+                  .patience = slot->ahead[3] > 0 ? (double)slot->ahead[3] : 0},
     };
     *targets = (mpiox_server_targets){0}; /* they are the file's now */
 }
@@ -442,6 +458,22 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
     return MPIOX_OK;
 }
 
+/* Its parts are not all there from now on; what it is closed with says when they are. Another thread may be just saying
+ * that they are, of an earlier close: this comes after it. */
+static int begin_staging(mpiox_server *server, const mpiox_slot *slot)
+{
+    pthread_mutex_unlock(&server->lock);
+    while (atomic_load(&server->files[slot->file].drain.ending))
+        poll(NULL, 0, 1);
+    const int failed = mpiox_storage_staging_begin(slot->text, server->options.delegate);
+    pthread_mutex_lock(&server->lock);
+    atomic_fetch_or(&record_of(server, slot->file)->flags, MPIOX_FILE_HIDDEN);
+    if (failed == 0)
+        return MPIOX_OK;
+    atomic_fetch_sub(&record_of(server, slot->file)->openers, 1);
+    return MPIOX_E_IO;
+}
+
 static void open_file(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_storage *storage = NULL, *left = NULL;
@@ -459,6 +491,8 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
     pthread_mutex_lock(&server->lock);
     if (code == MPIOX_OK)
         code = enter_file(server, slot, storage, access, &targets, &left);
+    if (code == MPIOX_OK && slot->arg[0] & MPIOX_FILE_HIDDEN)
+        code = begin_staging(server, slot);
     mpiox_server_targets_free(&targets);
     if (left != NULL) {
         pthread_mutex_unlock(&server->lock);

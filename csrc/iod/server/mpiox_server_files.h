@@ -12,6 +12,9 @@
 void mpiox_server_ask_flush_barrier(mpiox_server *server, mpiox_slot *slot);
 /* Flush and drop everything; *done is set to 1. False: no flush barrier is free now. */
 bool mpiox_server_empty(mpiox_server *server, mpiox_futex *done);
+/* The delegate is the last opener of the file: close it, without anybody waiting. False: no flush barrier is free now.
+ * */
+bool mpiox_server_close_alone(mpiox_server *server, int32_t file);
 /* Clients have died: write everything that is dirty, without waiting for it, and find out which frames they have
  * pinned. */
 void mpiox_server_flush_after_death(mpiox_server *server);

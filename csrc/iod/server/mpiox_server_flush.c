@@ -13,6 +13,7 @@
  */
 #include "mpiox_server_flush.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "mpiox_server_alone.h"
@@ -23,7 +24,7 @@
 static const int64_t most_bytes = INT64_C(16) << 20;
 static const uint64_t all_barriers = ~UINT64_C(0);
 
-enum { CLEARED, CHANGED, PINNED }; /* outcome of a frame; but for PINNED it is in exclusive use */
+enum { CLEARED, CHANGED, PINNED, FAILED }; /* outcome of a frame; CLEARED and CHANGED: it is in exclusive use */
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -97,6 +98,10 @@ static void write_pieces(mpiox_io *io, mpiox_storage *storage, int64_t count)
             add_error(io);
             return;
         }
+        if (io->behind) {
+            io->failed = error.sys_errno != 0 ? error.sys_errno : EIO;
+            return;
+        }
         int64_t failed = failed_piece(pieces, count, &error);
         if (failed == count) { /* nothing was written at all */
             failed = count - 1;
@@ -159,6 +164,10 @@ static void settle(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, i
 {
     const uint32_t frame = io->frames[i];
     mpiox_frame *at = &server->cache.frames[frame];
+    if (io->failed != 0) {
+        io->outcome[i] = FAILED;
+        return;
+    }
     if (!mpiox_server_alone(server, frame)) {
         io->outcome[i] = PINNED;
         return;
@@ -170,6 +179,10 @@ static void settle(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, i
             return;
         }
         write_alone(io, storage, frame, server->cache.page_bytes);
+        if (io->failed != 0) {
+            io->outcome[i] = CHANGED;
+            return;
+        }
     }
     clear(server, frame);
     server->info[frame].tries = 0;
@@ -200,7 +213,7 @@ static void finish(mpiox_server *server, mpiox_io *io, int i)
     if (cleared && (info->wants & MPIOX_WANT_DROP || is_finished(server, io->file, frame))) {
         mpiox_server_drop_page(server, frame);
     } else {
-        if (io->outcome[i] != PINNED)
+        if (cleared || io->outcome[i] == CHANGED)
             mpiox_frame_end_exclusive(&server->cache, frame);
         if (cleared || !is_needed(server, frame))
             mpiox_server_satisfy(server, frame, MPIOX_WANT_FLUSH);
@@ -321,6 +334,8 @@ static void flush(mpiox_server *server, mpiox_io *io)
 static void flush_gathered(mpiox_server *server, mpiox_io *io)
 {
     io->error.code = MPIOX_OK;
+    io->behind = false;
+    io->failed = 0;
     if (server->info[io->frames[0]].wants & MPIOX_WANT_CUT)
         cut(server, io);
     else
@@ -346,4 +361,13 @@ void mpiox_server_flush_batch(mpiox_server *server, mpiox_io *io, const uint32_t
         io->frames[i] = frames[i];
     }
     flush_gathered(server, io);
+}
+
+int mpiox_server_flush_behind(mpiox_server *server, mpiox_io *io)
+{
+    io->error.code = MPIOX_OK;
+    io->behind = true;
+    io->failed = 0;
+    flush(server, io);
+    return io->failed;
 }

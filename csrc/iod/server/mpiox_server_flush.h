@@ -11,5 +11,8 @@ bool mpiox_server_flush_some(mpiox_server *server, mpiox_io *io);
 /* The same with these frames, which wait for it and follow each other, up to MPIOX_RUN_FRAMES; one that is to be cut is
  * alone. */
 void mpiox_server_flush_batch(mpiox_server *server, mpiox_io *io, const uint32_t *frames, int32_t count);
+/* The same with io->frames, which have been taken up: what fails stays dirty and is no error of the file. Returns the
+ * errno of that, or 0. */
+int mpiox_server_flush_behind(mpiox_server *server, mpiox_io *io);
 
 #endif

@@ -12,12 +12,15 @@
  *             they hold is written too. Then the state is ENDED.
  */
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "mpiox_server_drain.h"
 #include "mpiox_server_files.h"
 #include "mpiox_server_fill.h"
 #include "mpiox_server_flush.h"
@@ -113,13 +116,14 @@ static int plan_segment(mpiox_cache_geometry *geometry, mpiox_error *error)
 static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_error *error)
 {
     mpiox_cache_geometry *geometry = &server->options.geometry;
-    char folder[sizeof server->options.cache_dirs];
+    char folder[sizeof server->options.cache_dirs], name[MPIOX_SEGMENT_NAME] = "";
     int code = plan_segment(geometry, error);
 
     if (code != MPIOX_OK)
         return code;
     if (folder_of(&server->options, folder, sizeof folder))
-        mpiox_segment_create_in(folder, geometry->cap_bytes, &server->address, &server->segment, refused);
+        mpiox_segment_create_in(folder, geometry->cap_bytes, server->options.keep ? name : NULL, &server->address,
+                                &server->segment, refused);
     if (server->segment.base == NULL && server->options.cache_dirs[0] != '\0' &&
         geometry->cap_bytes > server->options.memory_bytes) {
         geometry->cap_bytes = server->options.memory_bytes;
@@ -131,6 +135,8 @@ static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_erro
         return code;
     code = mpiox_cache_format(server->segment.base, geometry, server->options.delegate, server->options.delegates,
                               &server->cache);
+    if (code == MPIOX_OK)
+        snprintf(server->cache.header->kept, sizeof server->cache.header->kept, "%s", name);
     return code == MPIOX_OK ? code : mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "formatting a cache");
 }
 
@@ -227,6 +233,8 @@ void mpiox_server_free(mpiox_server *server)
 {
     if (server == NULL)
         return;
+    if (server->cache.header != NULL && server->cache.header->kept[0] != '\0' && !server->keeps)
+        unlink(server->cache.header->kept);
     mpiox_segment_seal(&server->segment, &server->address);
     mpiox_segment_free(&server->segment);
     pthread_mutex_destroy(&server->lock);
@@ -252,23 +260,27 @@ static bool work(mpiox_server *server, mpiox_io *io)
         return true;
     }
     if (server->schedule != NULL)
-        return mpiox_server_order_some(server, io) || mpiox_server_fill_some(server, io, true);
+        return mpiox_server_order_some(server, io) || mpiox_server_fill_some(server, io, true) ||
+               mpiox_server_drain_some(server, io);
     server->fill_turn = !server->fill_turn;
     if (server->fill_turn && mpiox_server_fill_some(server, io, false))
         return true;
     return mpiox_server_flush_some(server, io) || mpiox_server_fill_some(server, io, false) ||
-           mpiox_server_fill_some(server, io, true);
+           mpiox_server_fill_some(server, io, true) || mpiox_server_drain_some(server, io);
 }
 
 /* Until there is some, or a scheduler that waits serves again. */
 static void wait_for_work(mpiox_server *server)
 {
+    const double due = mpiox_server_drain_due(server);
+    int64_t at = server->schedule == NULL ? MPIOX_SCHEDULE_NEVER : server->order_until;
+    if (isfinite(due) && (at == MPIOX_SCHEDULE_NEVER || due * SECOND_NS < (double)at))
+        at = (int64_t)(due * SECOND_NS);
     server->idle_threads++;
-    if (server->schedule == NULL || server->order_until == MPIOX_SCHEDULE_NEVER) {
+    if (at == MPIOX_SCHEDULE_NEVER) {
         pthread_cond_wait(&server->work, &server->lock);
     } else {
-        const struct timespec until = {.tv_sec = (time_t)(server->order_until / SECOND_NS),
-                                       .tv_nsec = (long)(server->order_until % SECOND_NS)};
+        const struct timespec until = {.tv_sec = (time_t)(at / SECOND_NS), .tv_nsec = (long)(at % SECOND_NS)};
         pthread_cond_timedwait(&server->work, &server->lock, &until);
     }
     server->idle_threads--;
@@ -336,12 +348,19 @@ typedef struct service {
     double leaving; /* until then a client that has said that it leaves may do so; look more often */
 } service;
 
-/* A page is dirty as a whole, if the token is not an old one. A replica is written only when that is asked for. */
+/* Pages that are complete are not written for that alone: copies are not, and a file that is written behind its close
+ * has time until then. */
+static bool is_patient(const mpiox_server *server, int32_t file)
+{
+    const int32_t flags = atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed);
+    return (flags & (MPIOX_FILE_REPLICA | MPIOX_FILE_STAGED)) != 0;
+}
+
+/* A page is dirty as a whole, if the token is not an old one. */
 static void take_frame(mpiox_server *server, uint32_t frame)
 {
     const int32_t file = mpiox_server_file_of(server, frame);
-    if (file >= 0 && !mpiox_server_is_replica(server, file) &&
-        mpiox_server_dirty_of(server, frame) == server->cache.page_bytes)
+    if (file >= 0 && !is_patient(server, file) && mpiox_server_dirty_of(server, frame) == server->cache.page_bytes)
         mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
 }
 
@@ -384,6 +403,9 @@ static void take_slot(service *self, mpiox_slot *slot)
     case MPIOX_OP_OWNER:
         answer(server, slot, mpiox_server_tell_owner(server, slot));
         return;
+    case MPIOX_OP_HOLD:
+        mpiox_server_hold(server, slot);
+        return;
     case MPIOX_OP_DETACH:
         self->leaving = mpiox_now() + leave_within_s;
         atomic_store(&server->joined, true);
@@ -397,8 +419,12 @@ static void take_slot(service *self, mpiox_slot *slot)
 static void begin_barriers(service *self)
 {
     mpiox_slot *slot;
-    while ((slot = mpiox_server_requests_take(self->server, &self->flush_barriers)) != NULL)
-        mpiox_server_ask_flush_barrier(self->server, slot);
+    while ((slot = mpiox_server_requests_take(self->server, &self->flush_barriers)) != NULL) {
+        if (mpiox_server_closes_behind(self->server, slot))
+            mpiox_server_close_behind(self->server, slot);
+        else
+            mpiox_server_ask_flush_barrier(self->server, slot);
+    }
 }
 
 /* Take out what is in the ring, as many tokens as there can be at once, or more until the flush barriers have begun. */
@@ -441,6 +467,14 @@ static void look_after_clients(service *self)
     }
 }
 
+static bool drains(mpiox_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    const bool is = mpiox_server_is_draining(server);
+    pthread_mutex_unlock(&server->lock);
+    return is;
+}
+
 static bool is_over(const service *self)
 {
     const mpiox_server *server = self->server;
@@ -448,7 +482,7 @@ static bool is_over(const service *self)
     if (atomic_load(&server->stop))
         return true;
     if (atomic_load(&server->joined))
-        return atomic_load(&server->clients) == 0;
+        return atomic_load(&server->clients) == 0 && !drains(self->server);
     return mpiox_now() - self->began >= patience;
 }
 
@@ -484,6 +518,7 @@ static void flush_at_end(service *self)
     while (mpiox_futex_get(&done) == 0) {
         pthread_mutex_lock(&server->lock);
         server->ending = true;
+        mpiox_server_leave_behind(server);
         mpiox_server_forget_replicas(server);
         if (!begun)
             begun = mpiox_server_empty(server, &done);
@@ -521,6 +556,8 @@ int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int
         serve_once(&self);
     flush_at_end(&self);
     end_threads(server, threads, count);
+    server->keeps = server->cache.header->kept[0] != '\0' && mpiox_server_has_left(server);
+    mpiox_server_drain_last(server);
     mpiox_server_close_files(server, atomic_load(&server->clients) == 0);
     mpiox_cache_end_life(&server->cache, life);
     for (int i = 0; i < server->lost_count && i < MPIOX_LOST && i < max; i++)
@@ -533,4 +570,9 @@ void mpiox_server_stop(mpiox_server *server)
 {
     atomic_store(&server->stop, true);
     mpiox_futex_add(&server->cache.ring->bell);
+}
+
+void mpiox_server_hurry(mpiox_server *server)
+{
+    atomic_store(&server->hurry, true);
 }

@@ -101,6 +101,18 @@ typedef struct mpiox_server_migration { /* of one page range, see mpiox_server_r
     int16_t to;              /* and to whom */
 } mpiox_server_migration;
 
+typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_server_drain.c */
+    int64_t number;                 /* of the close, among those of all files */
+    int64_t *pages, count, next;    /* that were dirty when the list was made, and the next of them */
+    int64_t rate;                   /* bytes a second; 0: no limit */
+    double patience;                /* seconds that an ended job waits while it fails */
+    double pause, again;            /* after a failure: until when */
+    double failing_since;           /* 0: it does not */
+    bool soon;                      /* somebody waits until it is whole */
+    bool left;                      /* given up: its bytes stay in the segment */
+    atomic_bool ending;             /* a thread gives it its name */
+} mpiox_server_drain;
+
 typedef struct mpiox_server_file {
     mpiox_storage *storage;  /* NULL: not open */
     bool readable, writable; /* the handle */
@@ -114,6 +126,7 @@ typedef struct mpiox_server_file {
     int32_t syncing;         /* flush barriers whose fsync has not ended */
     mpiox_ahead_record ahead;
     int64_t stamp; /* no other record of any delegate has it; above 0 */
+    mpiox_server_drain drain;
     mpiox_server_migration moves[MPIOX_FILE_RANGES];
 } mpiox_server_file;
 
@@ -146,7 +159,11 @@ struct mpiox_server {
     pthread_mutex_t lock;
     pthread_cond_t work; /* there is some for an I/O thread */
     atomic_bool stop;    /* mpiox_server_stop() */
+    bool keeps;          /* bytes are left in the segment, which keeps its name */
     bool ending;         /* no page comes into the cache any more */
+    atomic_bool hurry;   /* mpiox_server_hurry() */
+    int64_t closings;    /* files that were to be written behind their close, so far */
+    double drain_at;     /* when the next run of pages may begin, where there is a rate */
     bool finish;         /* I/O threads: end when nothing is left to do */
 
     mpiox_schedule *schedule; /* what is next: files[].tree and `fills` in another order; NULL: as they are */
@@ -201,6 +218,8 @@ typedef struct mpiox_io {
     uint64_t flush_barriers[MPIOX_RUN_FRAMES]; /* the same: that waited for it */
     uint8_t outcome[MPIOX_RUN_FRAMES];
     mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
+    bool behind;       /* what fails stays dirty, and its error is: */
+    int failed;        /* the errno, 0: none */
     mpiox_error error; /* of neighbouring failed pieces, not added to the file yet */
     char *scratch;
 } mpiox_io;

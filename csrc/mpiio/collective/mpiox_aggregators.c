@@ -34,6 +34,11 @@ static int allowed(const char *list, const char *name, int ranks)
     return 0;
 }
 
+bool mpiox_aggregators_are_local(const mpiox_file *file)
+{
+    return mpiox_topology_one_node(file->topology) || !*file->hints.cb_config_list;
+}
+
 /* How many aggregators each node may carry. Without a list all ranks of each, which every rank knows; what a list says
  * of other nodes is not known here: collective, where there are several. `all` is NULL without memory; no rank leaves
  * the others waiting. */
@@ -43,7 +48,7 @@ static int gather_capacities(const mpiox_buffers *b, int *all)
     const char *list = b->file->hints.cb_config_list; /* the same on every rank */
     const char *name = topology->node_name ? topology->node_name : "";
     const int mine = allowed(list, name, topology->node_size);
-    if (mpiox_topology_one_node(topology) || !*list) {
+    if (mpiox_aggregators_are_local(b->file)) {
         for (int n = 0; all && n < topology->n_nodes; n++)
             all[n] = *list ? mine : topology->node_start[n + 1] - topology->node_start[n];
         return all ? MPIOX_OK : MPIOX_E_NOMEM;

@@ -24,11 +24,17 @@
 
 typedef struct mpiox_collective mpiox_collective;
 
-/* For a file that was just opened, which must outlive it. Agreed: every rank gets one, or every rank MPIOX_E_*,
- * *out == NULL and in *why_not a reason (static text). Its memory is set up here where the last file's can serve again,
- * and where mpiox_topology_background() is true, because a nonblocking collective cannot; else by the first
- * collective. */
-int mpiox_collective_create(mpiox_file *file, mpiox_collective **out, const char **why_not);
+/* Of a file that is being opened, whose layout is not sure yet: what the ranks have to agree on (as
+ * mpiox_file_companion has it), and in *out what mpiox_collective_create() goes on with; NULL without memory, which the
+ * values say. Local; false, on every rank: it would not be, and nothing was done. */
+bool mpiox_collective_prepare(mpiox_file *file, mpiox_collective **out, int values[MPIOX_FILE_COMPANION_VALUES]);
+/* For a file that was just opened, which must outlive it. `prepared` (taken; may be NULL) and `agreed`: of
+ * mpiox_collective_prepare(), and the lowest of all ranks' values; agreed NULL, on all ranks: it was in vain, or not
+ * done. Agreed: every rank gets one, or every rank MPIOX_E_*, *out == NULL and in *why_not a reason (static text). Its
+ * memory is set up here where the last file's can serve again, and where mpiox_topology_background() is true, because a
+ * nonblocking collective cannot; else by the first collective. */
+int mpiox_collective_create(mpiox_file *file, mpiox_collective *prepared, const int *agreed, mpiox_collective **out,
+                            const char **why_not);
 void mpiox_collective_free(mpiox_collective *collective); /* local; NULL-safe */
 
 /* Collective data access. Returns outcome->error.code. MPIOX_E_UNSUPPORTED (agreed by all ranks, nothing done): the

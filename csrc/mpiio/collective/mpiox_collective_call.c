@@ -33,6 +33,13 @@ static int64_t round_window(int64_t bytes)
     return bytes > WINDOW_UNIT ? bytes : WINDOW_UNIT;
 }
 
+/* A hint's typing error: a plan may have as many sets as there are servers. */
+static void limit_servers(mpiox_file *file)
+{
+    if (file->layout.servers > SERVERS_MAX)
+        file->layout.servers = SERVERS_MAX;
+}
+
 /* Who the aggregators are, how large their buffers, and what brings pieces to them. */
 static int set_up(mpiox_collective *collective)
 {
@@ -40,9 +47,7 @@ static int set_up(mpiox_collective *collective)
     mpiox_file *file = b->file;
     const mpiox_topology *topology = file->topology;
     const mpiox_transport_ops *ops = mpiox_transport_choose(file);
-    if (file->layout.servers >
-        SERVERS_MAX) /* a hint's typing error: a plan may have as many sets as there are servers */
-        file->layout.servers = SERVERS_MAX;
+    limit_servers(file);
     if (strcmp(file->hints.partition, "auto") != 0)
         collective->forced = mpiox_partition_find(file->hints.partition);
     b->per_aggregator = file->hints.buffers >= 2 ? file->hints.buffers : 2;
@@ -83,25 +88,50 @@ static void release(mpiox_collective *collective)
     free(collective->owners_nodes);
 }
 
-int mpiox_collective_create(mpiox_file *file, mpiox_collective **out, const char **why_not)
+/* One that is not attached to its memory; the ranks have to agree on its code and on whether the memory is there. */
+static mpiox_collective *make(mpiox_file *file, int values[MPIOX_FILE_COMPANION_VALUES])
 {
-    mpiox_collective *collective = calloc(1, sizeof *collective), spare = {.native_only = false};
+    mpiox_collective *collective = calloc(1, sizeof *collective);
+    values[0] = MPIOX_E_NOMEM;
+    values[1] = false;
+    if (!collective)
+        return NULL;
+    collective->buffers.file = file;
+    values[0] = set_up(collective);
+    values[1] = values[0] == MPIOX_OK && memory_is_there(collective);
+    return collective;
+}
+
+bool mpiox_collective_prepare(mpiox_file *file, mpiox_collective **out, int values[MPIOX_FILE_COMPANION_VALUES])
+{
+    *out = NULL;
+    if (!mpiox_aggregators_are_local(file))
+        return false;
+    *out = make(file, values);
+    return true;
+}
+
+int mpiox_collective_create(mpiox_file *file, mpiox_collective *prepared, const int *agreed, mpiox_collective **out,
+                            const char **why_not)
+{
+    mpiox_collective *collective = prepared;
     mpiox_error error = {.code = MPIOX_OK};
-    mpiox_collective *mine = collective ? collective : &spare; /* without memory the rank still takes part */
-    mine->buffers.file = file;
-    int code = set_up(mine), values[2];
-    values[0] = collective ? code : MPIOX_E_NOMEM;
-    values[1] = values[0] == MPIOX_OK && memory_is_there(mine);
-    code = mpiox_topology_min(file->topology, 2, values, NULL, 0);
+    int values[MPIOX_FILE_COMPANION_VALUES], code = MPIOX_OK;
+    if (agreed) {
+        memcpy(values, agreed, sizeof values);
+    } else {
+        mpiox_collective_free(prepared);
+        collective = make(file, values);
+        code = mpiox_topology_min(file->topology, MPIOX_FILE_COMPANION_VALUES, values, NULL, 0);
+    }
     code = code == MPIOX_OK ? values[0] : code;
+    limit_servers(file);
     if (code == MPIOX_OK && (values[1] || mpiox_topology_background(file->topology)))
-        code = attach(mine, values[1], &error); /* the same on every rank */
+        code = attach(collective, values[1], &error); /* the same on every rank */
     *why_not = code == MPIOX_OK ? NULL : mpiox_file_memory_reason(code);
     *out = code == MPIOX_OK ? collective : NULL;
-    if (code != MPIOX_OK) {
-        release(mine);
-        free(collective);
-    }
+    if (code != MPIOX_OK)
+        mpiox_collective_free(collective);
     return code;
 }
 

@@ -28,6 +28,8 @@ struct mpiox_collective {
 /* Which ranks are aggregators: fills b->aggregators, b->local and their numbers, and b->window_bytes where it is 0.
  * Collective, not agreed. */
 int mpiox_aggregators_choose(mpiox_buffers *b);
+/* Is that local? Else it is collective, and blocking. The same on every rank. */
+bool mpiox_aggregators_are_local(const mpiox_file *file);
 
 void mpiox_contribution_write(mpiox_call *call);                           /* this rank's contribution. Local */
 int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call); /* fills call->reduction; its error's code */

@@ -30,6 +30,7 @@ typedef struct mpiox_file {
     mpiox_hints hints;
     mpiox_layout layout;    /* rank 0's, the same on every rank */
     char *path, *real_path; /* as given; absolute (several nodes only, may be NULL) */
+    bool staging;           /* path is a staging name (mpiox_storage_staging.h); set by who opens it */
     int amode;
     uint64_t nonce; /* of this opening, the same on every rank: names a hidden file */
 
@@ -64,15 +65,27 @@ typedef struct mpiox_file_choice {
     int32_t striped;    /* set by the caller: the file was made with the hints' striping, and what it got counts */
 } mpiox_file_choice;
 
+/* What else the ranks have to agree on when a file is opened, so that they meet once for both. */
+enum { MPIOX_FILE_COMPANION_VALUES = 2 };
+typedef struct mpiox_file_companion {
+    /* Local. The file has the layout that the last one of these ranks had, which it is likely to have, too. False, on
+     * every rank: it has to be agreed on later. */
+    bool (*prepare)(mpiox_file *file, void *context, int values[MPIOX_FILE_COMPANION_VALUES]);
+    void *context;
+    bool agreed; /* out, the same on every rank: that is its layout, and values[] are the lowest of all ranks */
+    int values[MPIOX_FILE_COMPANION_VALUES];
+} mpiox_file_companion;
+
 /* Rank 0 only, local. mpiox_file_open() must follow on all ranks. */
 mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints);
 /* Open a file that PMPI_File_open has just opened, or failed to open (opened == false), on comm (an
  * intracommunicator). amode: MPI_MODE_*; path NULL: no memory for it. Collective, blocking, agreed: either every
  * rank gets a file, or every rank gets MPIOX_E_UNSUPPORTED (the file stays with the MPI library) and *out == NULL;
  * *why_not then says why (static text), or is NULL for no particular reason. *all_opened: opened is true on every
- * rank. */
+ * rank. companion->prepare() is called where there was a file before, which may be on no rank that cannot follow. */
 int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode,
-                    const mpiox_hints *hints, bool opened, bool *all_opened, mpiox_file **out, const char **why_not);
+                    const mpiox_hints *hints, bool opened, mpiox_file_companion *companion, bool *all_opened,
+                    mpiox_file **out, const char **why_not);
 /* Free it in any case, but for the topology, which the caller releases once all ranks are done with it. Errors that the
  * file system reports at close are agreed by all ranks, except on a local file system of one node, which has none to
  * report. Collective, blocking; NULL-safe; 0 or MPIOX_E_IO. */

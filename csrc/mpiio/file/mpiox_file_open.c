@@ -118,23 +118,57 @@ mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints)
     return choice;
 }
 
+/* What the ranks agree on, in this order. */
+enum { CODE, OPENED, COHERENT, AS_BEFORE, COMPANION, AGREED = COMPANION + MPIOX_FILE_COMPANION_VALUES };
+
+static bool same_layout(const mpiox_layout *a, const mpiox_layout *b)
+{
+    return a->fs == b->fs && a->lock == b->lock && a->stripe_size == b->stripe_size && a->servers == b->servers &&
+           a->hashed == b->hashed && a->stripe_known == b->stripe_known && a->coherent == b->coherent &&
+           a->refreshable == b->refreshable && a->stripe_count == b->stripe_count && a->start == b->start;
+}
+
+/* What follows from the layout, by that of the file before: rank 0 alone knows yet what this file's is. */
+static void prepare_companion(mpiox_file *file, mpiox_file_companion *companion, int values[AGREED])
+{
+    const mpiox_topology *topology = file->topology;
+    const mpiox_layout own = file->layout;
+    mpiox_layout before;
+    values[AS_BEFORE] = topology->size > 1 && topology->knows_file_before;
+    if (!values[AS_BEFORE])
+        return;
+    memcpy(&before, topology->file_before, sizeof before);
+    file->layout = before;
+    values[AS_BEFORE] = companion->prepare(file, companion->context, values + COMPANION) &&
+                        (topology->rank != 0 || same_layout(&own, &before));
+    file->layout = own;
+}
+
 /* The file's storage and layout, on all ranks or on none; file may be NULL (no memory): the rank still takes part. */
 static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const char *path, bool striped, bool opened,
-                           bool *all_opened)
+                           mpiox_file_companion *companion, bool *all_opened)
 {
     _Static_assert(sizeof(mpiox_layout) <= MPIOX_TOPOLOGY_NOTE_BYTES, "the layout is a note");
+    _Static_assert(sizeof(mpiox_layout) <= MPIOX_TOPOLOGY_BEFORE_BYTES, "and is kept for the next file");
+    _Static_assert((int)AGREED <= (int)MPIOX_TOPOLOGY_VALUES, "at once");
     mpiox_layout layout = {.stripe_size = 0};
-    int values[] = {!file ? MPIOX_E_NOMEM : opened ? open_here(file, path, striped) : MPIOX_E_IO, opened, true};
-    values[2] = !file || !file->refreshes; /* one such rank is enough: coherence is made collectively */
-    if (values[0] == MPIOX_OK && topology->rank == 0)
+    int values[AGREED] = {!file ? MPIOX_E_NOMEM : opened ? open_here(file, path, striped) : MPIOX_E_IO, opened};
+    values[COHERENT] = !file || !file->refreshes; /* one such rank is enough: coherence is made collectively */
+    if (values[CODE] == MPIOX_OK)
+        prepare_companion(file, companion, values);
+    if (values[CODE] == MPIOX_OK && topology->rank == 0)
         layout = file->layout;
-    const int code = mpiox_topology_min(topology, 3, values, &layout, sizeof layout);
-    *all_opened = code == MPIOX_OK && values[1] != 0;
-    if (code != MPIOX_OK || values[0] != MPIOX_OK)
-        return code != MPIOX_OK ? code : values[0];
+    const int code = mpiox_topology_min(topology, AGREED, values, &layout, sizeof layout);
+    *all_opened = code == MPIOX_OK && values[OPENED] != 0;
+    if (code != MPIOX_OK || values[CODE] != MPIOX_OK)
+        return code != MPIOX_OK ? code : values[CODE];
     if (topology->size > 1)
         file->layout = layout;
-    file->refreshes = !values[2];
+    companion->agreed = values[AS_BEFORE] != 0;
+    memcpy(companion->values, values + COMPANION, sizeof companion->values);
+    memcpy(topology->file_before, &file->layout, sizeof file->layout);
+    topology->knows_file_before = true;
+    file->refreshes = !values[COHERENT];
     if (file->refreshes) {
         file->hints.ds_write = MPIOX_OFF;
         mpiox_storage_read_exactly(file->storage);
@@ -188,9 +222,11 @@ const char *mpiox_file_memory_reason(int code)
 }
 
 int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode,
-                    const mpiox_hints *hints, bool opened, bool *all_opened, mpiox_file **out, const char **why_not)
+                    const mpiox_hints *hints, bool opened, mpiox_file_companion *companion, bool *all_opened,
+                    mpiox_file **out, const char **why_not)
 {
     mpiox_topology *topology = NULL;
+    companion->agreed = false;
     *out = NULL;
     *why_not = NULL;
     *all_opened = false;
@@ -202,7 +238,7 @@ int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *
         return code == MPI_SUCCESS ? MPIOX_E_UNSUPPORTED : MPIOX_E_MPI;
     }
     mpiox_file *file = new_file(topology, choice, amode, hints);
-    code = open_everywhere(file, topology, path, choice->striped != 0, opened, all_opened);
+    code = open_everywhere(file, topology, path, choice->striped != 0, opened, companion, all_opened);
     topology->views++;
     if (code == MPIOX_E_UNSUPPORTED)
         *why_not = "native: several nodes may share the file, and its file system does not keep their caches coherent";

@@ -117,7 +117,7 @@ static void in_a_folder(const char *folder)
     struct stat status = {.st_blocks = -1};
     char missing[200];
 
-    CHECK_EQUAL(mpiox_segment_create_in(folder, BYTES, &address, &segment, &error), 0);
+    CHECK_EQUAL(mpiox_segment_create_in(folder, BYTES, NULL, &address, &segment, &error), 0);
     CHECK_EQUAL(fstat(segment.fd, &status), 0);
     CHECK(status.st_blocks * 512 >= BYTES && status.st_nlink == 0 && (status.st_mode & 077) == 0);
     CHECK_EQUAL(mpiox_segment_attach(&address, &other, &error), 0);
@@ -128,7 +128,7 @@ static void in_a_folder(const char *folder)
     CHECK_EQUAL(attach(&address), MPIOX_E_UNSUPPORTED);
     mpiox_segment_free(&segment);
     snprintf(missing, sizeof missing, "%s/missing", folder);
-    CHECK_EQUAL(mpiox_segment_create_in(missing, BYTES, &address, &segment, &error), MPIOX_E_IO);
+    CHECK_EQUAL(mpiox_segment_create_in(missing, BYTES, NULL, &address, &segment, &error), MPIOX_E_IO);
     CHECK_EQUAL(error.sys_errno, ENOENT);
     CHECK(segment.base == NULL);
 }

@@ -1,0 +1,34 @@
+/*
+ * mpiox_storage_staging.h - the name that a file has until all of it is there.
+ *
+ * Problem.   A file that several processes bring to the file system behind the program must not be taken for a whole
+ *            one meanwhile, whatever is killed, and none of those processes knows of the others.
+ * Algorithm. Until it is whole the file DIR/NAME is called DIR/.NAME.staging. Beside it lies DIR/.NAME.staging.parts, a
+ *            byte for each process: '-' while that one has bytes of the file, '+' when it has none any more. Who writes
+ *            its '+' looks at all of them afterwards; who finds no '-' gives the file its name. Two may do so at once.
+ * Guarantee. Both files are made anew, never opened through a link, and nothing of the final name is replaced. A
+ *            process that is killed leaves its '-'.
+ * Needs.     A file system on which a byte that one host has written is read by the others (as delegates do anyway).
+ */
+#ifndef MPIOX_STORAGE_STAGING_H
+#define MPIOX_STORAGE_STAGING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The staging name of a path, or the path of a staging name. False: it is too long, or no staging name. */
+bool mpiox_storage_staging_name(const char *path, char *staging, size_t bytes);
+bool mpiox_storage_staging_final(const char *staging, char *path, size_t bytes);
+/* Make the file (unless `made`: it was just made) for so many processes, all '+'. 0 or an errno; then nothing is there,
+ * or what was there before. */
+int mpiox_storage_staging_create(const char *staging, bool made, int parts);
+/* This process will have bytes of the file. 0 or an errno. */
+int mpiox_storage_staging_begin(const char *staging, int part);
+/* It has none any more. *renamed: the file has its name now. device and inode: of the file. 0, also where it has its
+ * name already, or an errno: EEXIST where something else has that name. */
+int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, uint64_t inode, bool *renamed);
+/* The file is not wanted any more, or has no need of the name: take away what lies beside it. */
+void mpiox_storage_staging_forget(const char *staging);
+
+#endif

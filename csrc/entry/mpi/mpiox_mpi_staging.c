@@ -1,0 +1,195 @@
+/* mpiox_mpi_staging.c - see mpiox_mpi_staging.h. */
+#include "mpiox_mpi_staging.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mpiox_handlers.h"
+#include "mpiox_layout_create.h"
+#include "mpiox_mpi_error.h"
+#include "mpiox_mpi_path.h"
+#include "mpiox_storage_staging.h"
+
+static const double whole_s = 10; /* so long one waits for a file that others of the job may have open */
+
+static bool is_there(const char *path)
+{
+    struct stat status;
+
+    return lstat(path, &status) == 0;
+}
+
+/* Have the delegates hold what they have of the file. *hidden: it is found by its staging name. */
+static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, bool *hidden)
+{
+    char name[PATH_MAX];
+    mpiox_forwarded_hold *hold;
+
+    *hidden = !is_there(path);
+    if (!*hidden)
+        return mpiox_forwarded_hold_file(service, path);
+    if (!mpiox_storage_staging_name(path, name, sizeof name) || !is_there(name))
+        return NULL;
+    hold = mpiox_forwarded_hold_file(service, name);
+    *hidden = hold != NULL;
+    return hold;
+}
+
+/* All of it is in the file, and it has its own name, unless others of the job have it open for too long. */
+static void make_whole(mpiox_service *service, const char *path, mpiox_forwarded_hold **hold, bool *hidden)
+{
+    const double until = mpiox_now() + whole_s;
+    mpiox_error ignored; /* it is told when the file is closed, and by the delegate */
+
+    while (*hold != NULL) {
+        mpiox_forwarded_hold_flush(*hold, &ignored);
+        if (!*hidden || mpiox_now() > until)
+            return;
+        mpiox_forwarded_hold_end(*hold, true);
+        poll(NULL, 0, 2);
+        *hold = find(service, path, hidden);
+    }
+}
+
+static bool goes_through(const mpiox_mpi_staging_opening *opening)
+{
+    return opening->wanted && mpiox_service_wanted(opening->hints) && !(opening->amode & MPI_MODE_DELETE_ON_CLOSE);
+}
+
+/* A file that would be made, by a name that no driver of the MPI library is asked for by. */
+static bool is_to_be_hidden(const mpiox_mpi_staging_opening *opening)
+{
+    const int access_mode = opening->amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
+
+    return opening->hints->close == MPIOX_CLOSE_STAGED && goes_through(opening) && opening->amode & MPI_MODE_CREATE &&
+           (access_mode == MPI_MODE_WRONLY || access_mode == MPI_MODE_RDWR) &&
+           mpiox_mpi_path(opening->filename) == opening->filename && !is_there(opening->filename);
+}
+
+/* With the hints' striping, where the file system takes it. */
+static void make_striped(const mpiox_mpi_staging_opening *opening, const char *name, mpiox_mpi_staging *out)
+{
+    const mpiox_hints *hints = opening->hints;
+    const mpiox_layout_wish wish = {hints->striping_unit, hints->striping_factor, hints->start_iodevice};
+    const mpiox_layout_made made = mpiox_layout_create(name, &wish);
+
+    out->made = made != MPIOX_MADE_NOTHING;
+    out->striped = made == MPIOX_MADE_STRIPED;
+}
+
+static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *service, mpiox_mpi_staging *out)
+{
+    char name[PATH_MAX];
+    int code = ENAMETOOLONG;
+
+    if (mpiox_storage_staging_name(opening->filename, name, sizeof name)) {
+        make_striped(opening, name, out);
+        code = mpiox_storage_staging_create(name, out->made, service->count);
+    }
+    out->hidden = out->made = code == 0;
+    if (code == EEXIST || code == ENAMETOOLONG) /* else the MPI library says what is wrong with the folder */
+        fprintf(stderr,
+                "mpiio_ext: %s: no name for what is not all written yet (%s%s): it has its own from the start\n",
+                opening->filename, code == EEXIST ? name : "", code == EEXIST ? " exists" : strerror(code));
+}
+
+mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *opening, mpiox_forwarded_hold **hold)
+{
+    mpiox_service *service = mpiox_service_current();
+    mpiox_mpi_staging out = {.hidden = false};
+
+    *hold = NULL;
+    if (service != NULL && mpiox_mpi_path_is_posix(opening->filename) && mpiox_forwarded_may_hold(service)) {
+        *hold = find(service, mpiox_mpi_path(opening->filename), &out.hidden);
+        if (!goes_through(opening))
+            make_whole(service, mpiox_mpi_path(opening->filename), hold, &out.hidden);
+        out.held = *hold != NULL;
+    }
+    if (out.held || !is_to_be_hidden(opening))
+        return out;
+    if (service != NULL)
+        make(opening, service, &out);
+    else
+        out.late = true;
+    return out;
+}
+
+bool mpiox_mpi_staging_start(MPI_Comm comm, const mpiox_mpi_staging_opening *opening, mpiox_mpi_staging *staging)
+{
+    const char *reason;
+    mpiox_service *service = mpiox_service_get(comm, opening->hints, &reason);
+    int rank = 0;
+
+    PMPI_Comm_rank(comm, &rank);
+    if (rank == 0 && service != NULL)
+        make(opening, service, staging);
+    if (rank == 0 && !staging->hidden)
+        make_striped(opening, opening->filename, staging);
+    return PMPI_Bcast(staging, sizeof *staging, MPI_BYTE, 0, comm) == MPI_SUCCESS;
+}
+
+const char *mpiox_mpi_staging_name(const mpiox_mpi_staging *staging, const char *filename, char room[PATH_MAX])
+{
+    return staging->hidden && mpiox_storage_staging_name(mpiox_mpi_path(filename), room, PATH_MAX) ? room : filename;
+}
+
+/* The delegates do not have it: it needs no other name. */
+static void unhide(const char *name)
+{
+    struct stat status;
+    bool renamed;
+
+    if (stat(name, &status) == 0)
+        (void)mpiox_storage_staging_end(name, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
+}
+
+void mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, const char *name, bool opened,
+                              bool through_delegates, mpiox_forwarded_hold *hold)
+{
+    mpiox_error ignored;
+    int rank = 0;
+
+    if (!staging->held && !staging->made)
+        return;
+    PMPI_Comm_rank(comm, &rank);
+    if (hold != NULL && opened && !through_delegates)
+        mpiox_forwarded_hold_flush(hold, &ignored);
+    if (rank == 0 && staging->made && !opened) {
+        unlink(name);
+        mpiox_storage_staging_forget(name);
+    } else if (rank == 0 && staging->made && !through_delegates) {
+        unhide(name);
+    }
+    mpiox_forwarded_hold_end(hold, false);
+    if (staging->held)
+        PMPI_Barrier(comm);
+}
+
+/* What delegates have of it is not written any more. */
+int mpiox_mpi_delete(const char *filename, MPI_Info info)
+{
+    mpiox_service *service = mpiox_service_current();
+    mpiox_forwarded_hold *hold = NULL;
+    char room[PATH_MAX];
+    bool hidden = false;
+    int result;
+
+    if (service != NULL && filename != NULL && mpiox_mpi_path_is_posix(filename) && mpiox_forwarded_may_hold(service))
+        hold = find(service, mpiox_mpi_path(filename), &hidden);
+    if (hold == NULL)
+        return PMPI_File_delete(filename, info);
+    mpiox_forwarded_hold_discard(hold);
+    const mpiox_mpi_staging staging = {.hidden = hidden};
+    const char *name = mpiox_mpi_staging_name(&staging, filename, room);
+
+    result = PMPI_File_delete(name, info);
+    if (hidden && result == MPI_SUCCESS)
+        mpiox_storage_staging_forget(name);
+    mpiox_forwarded_hold_end(hold, false);
+    return result;
+}

@@ -1,0 +1,47 @@
+/*
+ * mpiox_mpi_staging.h - by which name a file is opened: its own, or that which it has until all of it is written.
+ *
+ * Problem.   With mpiox_close=staged a file that is made has a staging name until delegates have written it. The
+ *            program knows it by its own name, all the time: it may open it again, in another way, or delete it.
+ * Algorithm. Rank 0 looks before the file is opened, has the delegates hold what they have of it until all ranks have
+ *            opened it, and tells the others whether the name is the staging one. Who does not go through delegates, or
+ *            deletes the file on close, waits until the file is whole.
+ * Guarantee. Files that exist keep their name. Where no delegates serve no file gets another name.
+ */
+#ifndef MPIOX_MPI_STAGING_H
+#define MPIOX_MPI_STAGING_H
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdbool.h>
+
+#include "mpiox_forwarded.h"
+#include "mpiox_hints.h"
+
+/* What rank 0 tells the others. Plain data. */
+typedef struct mpiox_mpi_staging {
+    bool hidden;  /* the file is opened by its staging name */
+    bool made;    /* it was made for this opening */
+    bool striped; /* with the hints' striping */
+    bool held;    /* delegates still have bytes of it */
+    bool late;    /* the delegates have to be started before it can be made */
+} mpiox_mpi_staging;
+
+typedef struct mpiox_mpi_staging_opening {
+    const char *filename; /* the program's */
+    int amode;
+    const mpiox_hints *hints;
+    bool wanted; /* the file is to be taken over */
+} mpiox_mpi_staging_opening;
+
+/* Rank 0: is it there, or shall it be made? *hold: to be given to mpiox_mpi_staging_opened(). Local, blocking. */
+mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *opening, mpiox_forwarded_hold **hold);
+/* Where `late`: start the delegates, then make it. Collective over comm. False: MPI has failed. */
+bool mpiox_mpi_staging_start(MPI_Comm comm, const mpiox_mpi_staging_opening *opening, mpiox_mpi_staging *staging);
+/* The name to open it by: `filename` itself, or one that lies in `room`. The same on all ranks. Local. */
+const char *mpiox_mpi_staging_name(const mpiox_mpi_staging *staging, const char *filename, char room[PATH_MAX]);
+/* The file has been opened, through delegates or not, or has not. Collective over comm where it was held. */
+void mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, const char *name, bool opened,
+                              bool through_delegates, mpiox_forwarded_hold *hold);
+
+#endif

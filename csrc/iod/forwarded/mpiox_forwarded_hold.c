@@ -1,0 +1,136 @@
+/*
+ * mpiox_forwarded_hold.c - files that delegates write behind their close, and who comes for them meanwhile.
+ *
+ * Problem.   Such a file may have another name, or bytes that nobody but its delegates has, and get its name or lose
+ *            its record at any moment. Who opens or deletes it must find all of it.
+ * Algorithm. One rank asks every delegate of the job to hold the file: its record, and its staging name, stay until
+ *            they are let go. A delegate that is just ending the file is asked again.
+ * Limits.    Delegates of this node are looked at first, which costs nothing. Those of other nodes are asked where the
+ *            hints of the job, or of a file that this process has opened, say that there may be such files.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mpiox_forwarded_impl.h"
+
+struct mpiox_forwarded_hold {
+    mpiox_service *service;
+    int32_t index[]; /* [service->count] of the record; -1: that delegate has none */
+};
+
+static atomic_bool seen; /* this process has opened such a file */
+
+void mpiox_forwarded_expect_holds(void)
+{
+    atomic_store(&seen, true);
+}
+
+static bool has_some(const mpiox_process *delegate)
+{
+    const int32_t flags = MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING;
+    const mpiox_file_record *records = delegate->cache.header->files;
+
+    for (int i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        if (atomic_load(&records[i].openers) > 0 && atomic_load(&records[i].flags) & flags)
+            return true;
+    }
+    return false;
+}
+
+bool mpiox_forwarded_may_hold(const mpiox_service *service)
+{
+    bool elsewhere = false;
+
+    for (int32_t i = 0; service && i < service->count; i++) {
+        if (service->delegates[i].local && has_some(&service->delegates[i]))
+            return true;
+        elsewhere |= !service->delegates[i].local;
+    }
+    return elsewhere && (atomic_load(&seen) || service->hints.close != MPIOX_CLOSE_WRITTEN);
+}
+
+/* MPIOX_HOLD_* of all of them together; SOON only if none has it held. */
+static int ask_all(mpiox_forwarded_hold *hold, const char *path)
+{
+    int result = MPIOX_HOLD_NONE;
+
+    for (int32_t i = 0; i < hold->service->count; i++) {
+        mpiox_slot slot = {.op = MPIOX_OP_HOLD};
+
+        hold->index[i] = -1;
+        snprintf(slot.text, sizeof slot.text, "%s", path);
+        if (mpiox_forwarded_request_of(&hold->service->delegates[i], &slot) != MPIOX_OK)
+            continue;
+        if (slot.arg[0] == MPIOX_HOLD_HELD)
+            hold->index[i] = slot.file;
+        if (slot.arg[0] == MPIOX_HOLD_HELD || result == MPIOX_HOLD_NONE)
+            result = (int)slot.arg[0];
+    }
+    return result;
+}
+
+mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path)
+{
+    mpiox_forwarded_hold *hold = malloc(sizeof *hold + (size_t)service->count * sizeof hold->index[0]);
+    char *real = realpath(path, NULL);
+    int result = MPIOX_HOLD_NONE;
+
+    if (hold)
+        hold->service = service;
+    while (hold && real && (result = ask_all(hold, real)) == MPIOX_HOLD_SOON)
+        poll(NULL, 0, 1);
+    free(real);
+    if (result == MPIOX_HOLD_HELD)
+        return hold;
+    free(hold);
+    return NULL;
+}
+
+/* One request to each delegate that has the file. The first failure is the error. */
+static int tell_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what, mpiox_error *error)
+{
+    *error = (mpiox_error){.code = MPIOX_OK};
+    for (int32_t i = 0; i < hold->service->count; i++) {
+        mpiox_slot slot = *what;
+
+        if (hold->index[i] < 0)
+            continue;
+        slot.file = hold->index[i];
+        const int code = mpiox_forwarded_request_of(&hold->service->delegates[i], &slot);
+        if (code == MPIOX_E_UNSUPPORTED)
+            mpiox_process_is_serving(&hold->service->delegates[i]); /* when this returns it is rescued */
+        else if (code != MPIOX_OK && error->code == MPIOX_OK)
+            *error = slot.error;
+    }
+    return error->code;
+}
+
+int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error)
+{
+    mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
+
+    slot.arg[1] = INT64_MAX;
+    slot.arg[3] = 1;
+    return tell_all(hold, &slot, error);
+}
+
+void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
+{
+    mpiox_error ignored;
+    mpiox_slot slot = {.op = MPIOX_OP_DISCARD};
+
+    tell_all(hold, &slot, &ignored);
+}
+
+void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon)
+{
+    mpiox_error ignored;
+    mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
+
+    if (!hold)
+        return;
+    slot.arg[0] = soon ? 2 : 1;
+    tell_all(hold, &slot, &ignored);
+    free(hold);
+}

@@ -1,0 +1,347 @@
+/*
+ * mpiox_server_drain.c - writing files behind their close.
+ *
+ * Problem.    A program that has closed a file computes on, while its bytes are still in the cache. They are to reach
+ *             the file system without disturbing what the program does next, in the order in which it has closed its
+ *             files, and nothing may be lost when the file system refuses them for a while.
+ * Algorithm.  When the last opener closes the file the delegate takes its place as an opener. Its I/O threads write the
+ *             dirty pages in file order when nobody waits for anything else: flush barriers, pages to be filled and
+ *             frames that are needed come first, and take pages of the file out of its turn. A rate, if there is one,
+ *             says when the next run may begin. Pages that fail stay dirty and are tried again, ever less often, up to
+ *             every few seconds. When no page is dirty the file goes to stable storage, a staging name is given up
+ *             (mpiox_storage_staging.h), and the file is closed as any other.
+ *             Who opens the file meanwhile shares its record. Should all be written before that one closes it, the
+ *             delegate stops being an opener, and becomes one again with the next close.
+ * Guarantees. A file has its own name only when all that was deposited is in it. Marks of dirty bytes are cleared only
+ *             when the bytes are in the file. While the delegate holds a record nobody else ends it.
+ */
+#include "mpiox_server_drain.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_server_files.h"
+#include "mpiox_server_flush.h"
+#include "mpiox_storage_staging.h"
+
+static const double first_pause_s = 0.05, longest_pause_s = 5, run_s = 0.1; /* run_s: of a run, under a rate */
+
+static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
+{
+    return &server->cache.header->files[file];
+}
+
+static bool has(const mpiox_server *server, int32_t file, int32_t flag)
+{
+    return (atomic_load(&record_of(server, file)->flags) & flag) != 0;
+}
+
+static bool is_draining(const mpiox_server *server, int32_t file)
+{
+    return server->files[file].storage != NULL && has(server, file, MPIOX_FILE_DRAINING);
+}
+
+/* ---- closing and holding ----------------------------------------------------------------------------------------- */
+
+bool mpiox_server_closes_behind(const mpiox_server *server, const mpiox_slot *slot)
+{
+    return slot->op == MPIOX_OP_CLOSE && slot->file >= 0 && slot->file < MPIOX_CACHE_MAX_FILES &&
+           server->files[slot->file].storage != NULL &&
+           (slot->arg[0] > 0 || has(server, slot->file, MPIOX_FILE_HIDDEN));
+}
+
+void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
+{
+    mpiox_file_record *record = record_of(server, slot->file);
+    mpiox_server_file *file = &server->files[slot->file];
+    const bool drains = has(server, slot->file, MPIOX_FILE_DRAINING);
+    if (drains || atomic_load(&record->openers) > 1) {
+        atomic_fetch_sub(&record->openers, 1);
+    } else { /* the caller's place is the delegate's now */
+        file->drain.number = ++server->closings;
+        file->drain.soon = false;
+        file->drain.pause = file->drain.again = file->drain.failing_since = 0;
+        atomic_store(&record->drain_errno, 0);
+        atomic_fetch_or(&record->flags, MPIOX_FILE_DRAINING);
+    }
+    file->drain.soon |= slot->arg[0] == 2;
+    MPIOX_COUNT(server, requests, 1);
+    mpiox_ring_answer(slot, MPIOX_OK);
+    mpiox_server_wake(server);
+}
+
+void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot)
+{
+    slot->arg[0] = MPIOX_HOLD_NONE;
+    for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
+        if (server->files[file].storage == NULL || !has(server, file, MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING) ||
+            has(server, file, MPIOX_FILE_REPLICA) || strcmp(record_of(server, file)->path, slot->text) != 0)
+            continue;
+        slot->file = file;
+        slot->arg[0] = server->files[file].drain.ending ? MPIOX_HOLD_SOON : MPIOX_HOLD_HELD;
+        if (slot->arg[0] == MPIOX_HOLD_HELD)
+            atomic_fetch_add(&record_of(server, file)->openers, 1);
+        break;
+    }
+    MPIOX_COUNT(server, requests, 1);
+    mpiox_ring_answer(slot, MPIOX_OK);
+}
+
+/* ---- which pages ------------------------------------------------------------------------------------------------- */
+
+static int by_page(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void forget_pages(mpiox_server_file *file)
+{
+    free(file->drain.pages);
+    file->drain.pages = NULL;
+    file->drain.count = file->drain.next = 0;
+}
+
+/* All dirty pages of the file, in its order, as far as there is memory for the list. *busy: others work on some. */
+static void list_pages(mpiox_server *server, int32_t number, bool *busy)
+{
+    mpiox_server_file *file = &server->files[number];
+    *busy = false;
+    forget_pages(file);
+    int64_t room = file->frames.count > 0 ? file->frames.count : 1;
+    while ((file->drain.pages = malloc((size_t)room * sizeof *file->drain.pages)) == NULL && room > 1)
+        room /= 2;
+    for (uint32_t frame = file->frames.first; frame != MPIOX_CACHE_NO_FRAME;
+         frame = server->info[frame].links[MPIOX_LINK_FILE].next) {
+        *busy |= server->info[frame].busy;
+        if (file->drain.pages != NULL && file->drain.count < room && mpiox_server_dirty_of(server, frame) > 0)
+            file->drain.pages[file->drain.count++] = mpiox_server_page_of(server, frame);
+    }
+    if (file->drain.count > 0)
+        qsort(file->drain.pages, (size_t)file->drain.count, sizeof *file->drain.pages, by_page);
+}
+
+/* Is it written at full speed: does somebody wait for it, is nobody disturbed by it, or is time short? */
+static bool is_hurried(const mpiox_server *server, int32_t file)
+{
+    return server->files[file].drain.soon || atomic_load(&server->hurry) ||
+           (atomic_load(&server->joined) && atomic_load(&server->clients) == 0);
+}
+
+static bool is_paced(const mpiox_server *server, int32_t file)
+{
+    return server->files[file].drain.rate > 0 && !is_hurried(server, file);
+}
+
+/* The next frames of the list that follow each other, taken up. Returns their dirty bytes. */
+static int64_t gather(mpiox_server *server, mpiox_io *io)
+{
+    mpiox_server_file *file = &server->files[io->file];
+    const double most = is_paced(server, io->file) ? run_s * (double)file->drain.rate : 16 << 20;
+    int64_t bytes = 0;
+    io->count = 0;
+    for (; file->drain.next < file->drain.count && io->count < MPIOX_RUN_FRAMES; file->drain.next++) {
+        const int64_t page = file->drain.pages[file->drain.next];
+        const uint32_t frame = mpiox_frame_find(&server->cache, io->file, page);
+        if (frame == MPIOX_CACHE_NO_FRAME || server->info[frame].busy || mpiox_server_dirty_of(server, frame) == 0 ||
+            server->info[frame].wants & MPIOX_WANT_CUT)
+            continue; /* another one does it, or has done it */
+        if (io->count > 0 && (page != file->drain.pages[file->drain.next - 1] + 1 || (double)bytes >= most))
+            break;
+        bytes += mpiox_server_dirty_of(server, frame);
+        mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
+        mpiox_server_take_up(server, frame);
+        io->frames[io->count++] = frame;
+    }
+    return bytes;
+}
+
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
+
+static void note_failure(mpiox_server *server, int32_t number, int code)
+{
+    mpiox_server_file *file = &server->files[number];
+    const double now = mpiox_now();
+    atomic_store(&record_of(server, number)->drain_errno, code);
+    if (code == 0) {
+        file->drain.pause = file->drain.again = file->drain.failing_since = 0;
+        return;
+    }
+    if (file->drain.failing_since <= 0)
+        file->drain.failing_since = now;
+    file->drain.pause = file->drain.pause <= 0 ? first_pause_s : 2 * file->drain.pause;
+    if (file->drain.pause > longest_pause_s)
+        file->drain.pause = longest_pause_s;
+    file->drain.again = now + file->drain.pause;
+    forget_pages(file); /* what has failed is listed again */
+}
+
+/* ---- the end of a file ------------------------------------------------------------------------------------------- */
+
+/* To stable storage, and to its name. 0 or an errno. */
+static int make_whole(mpiox_storage *storage, const mpiox_file_record *record, int part, bool *renamed)
+{
+    mpiox_error error = {.code = MPIOX_OK};
+    *renamed = false;
+    if (atomic_load(&record->flags) & MPIOX_FILE_WRITABLE && mpiox_storage_sync(storage, &error) != MPIOX_OK)
+        return error.sys_errno != 0 ? error.sys_errno : EIO;
+    if ((atomic_load(&record->flags) & MPIOX_FILE_HIDDEN) == 0)
+        return 0;
+    return mpiox_storage_staging_end(record->path, part, record->device, record->inode, renamed);
+}
+
+/* The record, as others are to find it now. */
+static void settle_name(mpiox_file_record *record, bool renamed)
+{
+    char path[MPIOX_CACHE_PATH_BYTES];
+    if (renamed && mpiox_storage_staging_final(record->path, path, sizeof path))
+        memcpy(record->path, path, sizeof path);
+    atomic_fetch_and(&record->flags, ~MPIOX_FILE_HIDDEN);
+}
+
+/* No page is dirty. */
+static bool end_file(mpiox_server *server, int32_t number)
+{
+    mpiox_server_file *file = &server->files[number];
+    mpiox_file_record *record = record_of(server, number);
+    bool renamed;
+    forget_pages(file);
+    if (atomic_load(&record->openers) > 1) { /* open again, or held: the next close goes on here */
+        atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
+        atomic_fetch_sub(&record->openers, 1);
+        return true;
+    }
+    file->drain.ending = true;
+    pthread_mutex_unlock(&server->lock);
+    const int code = make_whole(file->storage, record, server->options.delegate, &renamed);
+    pthread_mutex_lock(&server->lock);
+    file->drain.ending = false;
+    note_failure(server, number, code);
+    if (code != 0)
+        return true;
+    settle_name(record, renamed);
+    if (mpiox_server_close_alone(server, number))
+        atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
+    return true;
+}
+
+void mpiox_server_leave_behind(mpiox_server *server)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES && server->cache.header->kept[0] != '\0'; i++)
+        server->files[i].drain.left |= is_draining(server, i) && server->files[i].drain.failing_since > 0;
+}
+
+bool mpiox_server_has_left(const mpiox_server *server)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        if (server->files[i].drain.left)
+            return true;
+    }
+    return false;
+}
+
+static void drain_last(mpiox_server *server, int32_t number)
+{
+    mpiox_file_record *record = record_of(server, number);
+    mpiox_error error;
+    bool renamed;
+    if (!is_draining(server, number) || mpiox_cache_error_count(&server->cache, number) > 0)
+        return;
+    forget_pages(&server->files[number]);
+    if (server->files[number].drain.left) {
+        (void)mpiox_error_set(&error, MPIOX_E_IO, atomic_load(&record->drain_errno), -1, -1, "write");
+        mpiox_cache_add_error(&server->cache, number, &error);
+        return;
+    }
+    const int code = make_whole(server->files[number].storage, record, server->options.delegate, &renamed);
+    if (code == 0) {
+        settle_name(record, renamed);
+    } else {
+        (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "giving a file its name");
+        mpiox_cache_add_error(&server->cache, number, &error);
+    }
+}
+
+void mpiox_server_drain_last(mpiox_server *server)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++)
+        drain_last(server, i);
+}
+
+/* ---- which file -------------------------------------------------------------------------------------------------- */
+
+static bool is_before(const mpiox_server_drain *a, const mpiox_server_drain *b)
+{
+    return a->soon != b->soon ? a->soon : a->number < b->number;
+}
+
+/* The file that was closed first, of those that can go on, or for which somebody waits; -1: none. *again: when the
+ * first of the others can. */
+static int32_t next_file(const mpiox_server *server, double now, double *again)
+{
+    int32_t found = -1;
+    *again = INFINITY;
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        const mpiox_server_file *file = &server->files[i];
+        if (!is_draining(server, i) || file->drain.ending)
+            continue;
+        if (file->drain.again > now)
+            *again = file->drain.again < *again ? file->drain.again : *again;
+        else if (found < 0 || is_before(&file->drain, &server->files[found].drain))
+            found = i;
+    }
+    return found;
+}
+
+double mpiox_server_drain_due(const mpiox_server *server)
+{
+    double again;
+    if (server->closings == 0)
+        return INFINITY;
+    const int32_t file = next_file(server, mpiox_now(), &again);
+    if (file < 0)
+        return again;
+    const double pace = is_paced(server, file) ? server->drain_at : 0, soon = mpiox_now() + run_s;
+    return pace > soon || pace <= 0 ? soon : pace; /* whether it is hurried is looked at now and then */
+}
+
+bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io)
+{
+    const double now = mpiox_now();
+    double again;
+    bool busy = false;
+    if (server->closings == 0)
+        return false;
+    const int32_t number = next_file(server, now, &again);
+    if (number < 0 || (is_paced(server, number) && now < server->drain_at))
+        return false;
+    mpiox_server_file *file = &server->files[number];
+    if (file->drain.next == file->drain.count)
+        list_pages(server, number, &busy);
+    if (file->drain.count == 0)
+        return busy ? false : end_file(server, number);
+    io->file = number;
+    const int64_t bytes = gather(server, io);
+    if (io->count == 0)
+        return !busy;
+    if (file->drain.rate > 0)
+        server->drain_at = (now > server->drain_at ? now : server->drain_at) + (double)bytes / (double)file->drain.rate;
+    const int code = mpiox_server_flush_behind(server, io);
+    if (file->storage != NULL && is_draining(server, number))
+        note_failure(server, number, code);
+    return true;
+}
+
+bool mpiox_server_is_draining(const mpiox_server *server)
+{
+    const double now = mpiox_now();
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES && server->closings > 0; i++) {
+        const mpiox_server_file *file = &server->files[i];
+        if (is_draining(server, i) &&
+            (file->drain.failing_since <= 0 || now - file->drain.failing_since < file->drain.patience))
+            return true;
+    }
+    return false;
+}

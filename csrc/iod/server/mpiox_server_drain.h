@@ -1,0 +1,31 @@
+/*
+ * mpiox_server_drain.h - writing files behind their close. Private to csrc/iod/server; with the lock unless said
+ * otherwise.
+ */
+#ifndef MPIOX_SERVER_DRAIN_H
+#define MPIOX_SERVER_DRAIN_H
+
+#include "mpiox_server_state.h"
+
+/* A MPIOX_OP_CLOSE that does not wait: the slot is answered. */
+void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot);
+/* Is this one such a close? */
+bool mpiox_server_closes_behind(const mpiox_server *server, const mpiox_slot *slot);
+/* MPIOX_OP_HOLD. */
+void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot);
+/* I/O thread, when there is nothing else to do; the lock is given back meanwhile: write some pages of the file that was
+ * closed first, or end with it. False: nothing to do now. */
+bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io);
+/* When there may be something to do (mpiox_now()); INFINITY: not before something changes. */
+double mpiox_server_drain_due(const mpiox_server *server);
+/* Does the job's end wait for a file? Not for one that has failed for as long as its patience. */
+bool mpiox_server_is_draining(const mpiox_server *server);
+/* The delegate ends: files that could not be written so far stay in a segment that has a name;
+ * mpiox_server_drain_last() then names them by an error. */
+void mpiox_server_leave_behind(mpiox_server *server);
+bool mpiox_server_has_left(const mpiox_server *server);
+/* At the end of the delegate, when nothing else runs, all pages are in the files, which are still open: on to stable
+ * storage, and files with a staging name get their own. */
+void mpiox_server_drain_last(mpiox_server *server);
+
+#endif

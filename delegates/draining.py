@@ -1,0 +1,188 @@
+"""``mpiio-ext delegates wait`` and ``recover``: files that have been closed and are still to be written.
+
+Delegates write a file behind its close (``mpiox_close=staged``). ``wait`` looks into their memory, as ``status`` does,
+until nothing is left, or names what cannot be written and where its bytes are. ``recover`` brings to the files what a
+delegate's cache on a disk still holds when the delegate, and whoever would have written for it, has been killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mpiio_ext._binding import ffi, lib
+from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.options import Duration
+from mpiio_ext.common.units import size_text
+
+if TYPE_CHECKING:
+    from mpiio_ext.delegates._status import DelegateStatus, Watch
+
+_SUFFIX = ".staging"
+_LOOK_S = 0.1
+#: A file that no delegate has is looked at again for so long: it may be getting its name.
+_GRACE_S = 2.0
+#: `mpiio_ext_delegates_recover()`: the delegate lives.
+_IN_USE = -5
+_REPORT_BYTES = 1 << 18
+
+
+def final_name(path: Path) -> Path:
+    """Return the name that a file will have; its own where it has it already."""
+    hidden = path.name.startswith(".") and path.name.endswith(_SUFFIX)
+    return path.with_name(path.name[1 : -len(_SUFFIX)]) if hidden else path
+
+
+def staging_name(path: Path) -> Path:
+    """Return the name that a file has until all of it is written."""
+    return path.with_name(f".{path.name}{_SUFFIX}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A file of which a delegate has bytes to write.
+
+    Attributes
+    ----------
+    path : its final name.
+    dirty_bytes : bytes that are not in the file yet.
+    code : why they cannot be written, an errno; 0: nothing is wrong.
+    where : who has them.
+    """
+
+    path: Path
+    dirty_bytes: int
+    code: int
+    where: str
+
+
+def left_by(delegates: Iterable[DelegateStatus], wanted: set[Path]) -> Iterator[Left]:
+    """Yield what delegates that run still have to write: of the wanted files, or of all that are closed."""
+    for item in delegates:
+        if item.state in ("ended", "rescued"):
+            continue
+        where = item.kept or f"the memory of I/O delegate {item.delegate} (process {item.pid} on {item.host})"
+        for file in item.files:
+            path = final_name(Path(file.path))
+            if not file.replica and (path in wanted if wanted else file.draining):
+                yield Left(path=path, dirty_bytes=file.dirty_bytes, code=file.drain_errno, where=where)
+
+
+def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
+    """Return the files that are not whole and that no delegate has, and what is known of them."""
+    texts = {}
+    for path in wanted - {item.path for item in left}:
+        if staging_name(path).exists():
+            texts[path] = f"is not whole, and no delegate of this host writes it: what there is of it is in " \
+                          f"{staging_name(path)}"  # fmt: skip
+        elif not path.exists():
+            texts[path] = "is not there"
+    return texts
+
+
+class _Waiting:
+    """What cannot be written, and since when."""
+
+    def __init__(self, wanted: set[Path], patience_s: float) -> None:
+        self._wanted, self._patience_s = wanted, patience_s
+        self._since_s: dict[Path, float] = {}
+
+    def look(self, watch: Watch) -> tuple[bool, dict[Path, str]]:
+        """Return whether all is written, and what has been wrong for too long, by file."""
+        left = list(left_by((row.status for row in watch.look()), self._wanted))
+        nobodys = _nobodys(self._wanted, left)
+        stuck = {item.path: f"cannot be written: {os.strerror(item.code)}; its bytes are in {item.where}"
+                 for item in left if item.code}  # fmt: skip
+        now_s = time.monotonic()
+        self._since_s = {path: self._since_s.get(path, now_s) for path in (*nobodys, *stuck)}
+        failed = {path: text for path, text in nobodys.items() if now_s - self._since_s[path] >= _GRACE_S}
+        failed |= {path: text for path, text in stuck.items() if now_s - self._since_s[path] >= self._patience_s}
+        return not left and not nobodys, failed
+
+
+def _end(failed: dict[Path, str]) -> None:
+    for path, text in sorted(failed.items()):
+        click.echo(f"{path} {text}", err=True)
+    raise SystemExit(1)
+
+
+@click.command(context_settings=HELP)
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--patience", type=Duration(zero=True), default="10s", show_default=True,
+              help="How long the file system may refuse a file before that is a failure.")
+@click.option("--timeout", type=Duration(zero=True), help="How long to wait altogether.  [default: without end]")
+def wait(files: tuple[Path, ...], patience: float, timeout: float | None) -> None:
+    """Wait until files that programs of this host have closed before are all written.
+
+    Without FILES: everything that your delegates on this host write behind a close. The exit status is 1 when a file
+    cannot be written, is not there, or is not whole in time; then it is named, with where its bytes are.
+    """
+    from mpiio_ext.delegates._status import Watch
+
+    wanted = {Path(os.path.realpath(path)) for path in files}
+    waiting, watch = _Waiting(wanted, patience), Watch()
+    until_s = time.monotonic() + timeout if timeout is not None else None
+    while True:
+        done, failed = waiting.look(watch)
+        if failed:
+            _end(failed)
+        if done:
+            return
+        if until_s is not None and time.monotonic() >= until_s:
+            left = list(left_by((row.status for row in watch.look()), wanted))
+            _end({item.path: f"is not written yet: {size_text(item.dirty_bytes)} of it are in {item.where}"
+                  for item in left} | _nobodys(wanted, left))  # fmt: skip
+        time.sleep(_LOOK_S)
+
+
+# ---- recovering ------------------------------------------------------------------------------------------------------
+
+
+def recover_cache(path: Path) -> tuple[int, list[tuple[Path, int]]]:
+    """Bring to the files what a cache that was left on a disk holds, and remove it when nothing is left.
+
+    Returns the bytes, or a number below 0 (the cache is in use, or none that can be used), and the files that could not
+    be written with the reason, an errno.
+    """
+    text = ffi.new("char[]", _REPORT_BYTES)
+    moved = int(lib.mpiio_ext_delegates_recover(os.fsencode(path), text, _REPORT_BYTES))
+    failed = json.loads(ffi.string(text).decode()) if moved >= 0 else []
+    return moved, [(final_name(Path(item["path"])), item["errno"]) for item in failed]
+
+
+def _caches(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("mpiox.*") if stat.S_ISREG(path.lstat().st_mode))
+
+
+@click.command(context_settings=HELP)
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...",
+                type=click.Path(exists=True, file_okay=False, path_type=Path))  # fmt: skip
+def recover(folders: tuple[Path, ...]) -> None:
+    """Write to their files what delegates that were killed have left in a folder of mpiox_delegate_cache_dir.
+
+    Caches of delegates that run are left alone. The exit status is 1 when a file could not be written: it is named, and
+    its cache stays for another trial.
+    """
+    whole = True
+    for cache in (cache for folder in folders for cache in _caches(folder)):
+        moved, failed = recover_cache(cache)
+        if moved == _IN_USE:
+            click.echo(f"{cache}: its delegate runs")
+        elif moved < 0:
+            click.echo(f"{cache}: cannot be used: it is another user's, or no cache of this version", err=True)
+            whole = False
+        else:
+            click.echo(f"{cache}: {size_text(moved)} brought to their files")
+        for path, code in failed:
+            click.echo(f"{path} cannot be written: {os.strerror(code)}; its bytes are in {cache}", err=True)
+            whole = False
+    if not whole:
+        raise SystemExit(1)

@@ -1,0 +1,116 @@
+"""Processes are killed while files are written behind their close: what was closed is there, and never half of it.
+
+tests/programs/delegates_staged_deaths.py closes checkpoints that its delegates write slowly, out of caches on a disk.
+At a moment that is drawn something is killed: a delegate, or it and its supervisor, a rank (then launchers end the
+job), or everything that runs. Then what was left is recovered, if there is anything. At no time has a file its name
+before all of it is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import random
+import signal
+import time
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from mpiio_ext.delegates.draining import recover_cache
+from support.launch import PROGRAMS, launcher, marked_processes, preload_environment
+from support.processes import Job, job, words
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+RANKS, FILES, BLOCK, BLOCKS = 3, 5, 5000, 12
+LIMIT_S, GRACE_S = 60.0, 60.0
+WHO = ("delegate", "both", "rank", "everything")
+
+
+def content(number: int) -> bytes:
+    """As the program writes file `number`."""
+    whole = np.zeros((BLOCKS * RANKS, BLOCK + 1000), np.uint8)
+    whole[:, :BLOCK] = ((np.arange(BLOCKS * RANKS) + number) % 251 + 1)[:, None]
+    return whole.tobytes()[:-1000]
+
+
+def closed(running: Job) -> list[int]:
+    """Return the files that all ranks have closed."""
+    return [int(line.split()[1]) for line in running.text().splitlines() if line.startswith("closed ")]
+
+
+def check_names(folder: pathlib.Path, text: str) -> None:
+    """Whatever has its name is whole."""
+    for path in folder.glob("checkpoint*"):
+        assert path.read_bytes() == content(int(path.name.removeprefix("checkpoint"))), f"{path.name}\n{text}"
+
+
+def send(pids: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to those that are still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def kill(running: Job, who: str, rng: random.Random) -> None:
+    """Kill; everything is stopped before, so that nobody writes for another one."""
+    if who == "everything":
+        everything = marked_processes(running.marker)
+        send(everything, signal.SIGSTOP)
+        send(everything, signal.SIGKILL)
+    elif who == "rank":
+        ranks = [pid for pid in marked_processes(running.marker)
+                 if "delegates_staged_deaths" in words(pid) and "-n" not in words(pid).split()]  # fmt: skip
+        send(rng.sample(ranks, min(1, len(ranks))), signal.SIGKILL)  # none: they have ended
+    else:
+        index = rng.randrange(2)
+        delegates, supervisors = running.delegates(), running.supervisors()
+        victims = delegates[index : index + 1] + (supervisors[index : index + 1] if who == "both" else [])
+        send(victims, signal.SIGKILL)
+
+
+def die(folder: pathlib.Path, who: str, seed: int) -> int:
+    """Run it and kill; every checkpoint that was closed must be there. Returns how many were recovered from a disk."""
+    rng = random.Random(f"{who} {seed}")
+    files, caches = folder / "files", folder / "caches"
+    files.mkdir(parents=True)
+    caches.mkdir()
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:mpiox_delegate_cache_dir={caches}:" \
+            "striping_unit=16k:mpiox_close=staged:mpiox_drain_rate=150k"  # fmt: skip
+    command = [str(launcher()), "-n", str(RANKS), "python", str(PROGRAMS / "delegates_staged_deaths.py"), str(files),
+               str(FILES), "0.05"]  # fmt: skip
+    after = rng.randrange(FILES)
+    with job(command, folder / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
+        running.wait_for(f"closed {after}", LIMIT_S)
+        time.sleep(rng.random() * 0.2)
+        certain = closed(running)
+        kill(running, who, rng)
+        check_names(files, who)
+        assert running.status(LIMIT_S) is not None, running.text()
+        assert not (left := running.left(GRACE_S)), f"{left}\n{running.text()}"
+        text = f"{who} {seed} {certain}\n{running.text()}"
+        certain = certain if who == "rank" else closed(running)
+    check_names(files, text)
+    recovered = [recover_cache(path) for path in sorted(caches.iterdir())]
+    assert all(moved >= 0 and not failed for moved, failed in recovered), f"{recovered}\n{text}"
+    assert not list(caches.iterdir()), text
+    check_names(files, text)
+    assert {f"checkpoint{number}" for number in certain} <= {path.name for path in files.iterdir()}, text
+    assert not [path for path in files.iterdir() if path.name.startswith(tuple(f".checkpoint{n}." for n in certain))]
+    return len(recovered)
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_what_was_closed_is_not_lost(tmp_path: pathlib.Path, who: str) -> None:
+    recovered = die(tmp_path, who, 0)
+    assert recovered > 0 or who != "everything"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("who", WHO)
+def test_many_deaths(tmp_path: pathlib.Path, who: str) -> None:
+    """Fifty moments of each kind."""
+    for seed in range(1, 51):
+        die(tmp_path / str(seed), who, seed)
