@@ -228,6 +228,7 @@ class Hints:
     partition : file-domain method, "auto" or one of the methods of `mpiio_ext.partitioning`.
     stripe_size_io : at most one stripe per file-system request: True, False, "enable", "disable" or "automatic".
     exchange : "auto", "two_phase" or "direct".
+    collective : "auto", "two_phase" or "cached"; of a file with delegates.
     io_rank : "any" or "owner".
     coherence : "auto", "refresh" or "native".
     buffers : collective buffers per aggregator.
@@ -291,6 +292,7 @@ class Hints:
     partition: str | None = None
     stripe_size_io: bool | str | None = None
     exchange: str | None = None
+    collective: str | None = None
     io_rank: str | None = None
     coherence: str | None = None
     buffers: int | None = None

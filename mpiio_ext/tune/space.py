@@ -37,6 +37,7 @@ _NOT_OURS = frozenset(
         "mpiox_enable",
         "mpiox_partition",
         "mpiox_exchange",
+        "mpiox_collective",
         "mpiox_stats",
         "mpiox_ranks_per_node",
         "mpiox_wait_limit",

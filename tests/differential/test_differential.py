@@ -70,12 +70,17 @@ def test_beside_native(extension: str) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    ("mode", "cases"),
-    [("thread", fuzz.examples(120)), pytest.param("spawn", 1_000, marks=pytest.mark.slow)],
+    ("more", "cases"),
+    [
+        ("mpiox_delegate_mode=thread", fuzz.examples(120)),
+        ("mpiox_collective=cached", fuzz.examples(120)),
+        pytest.param("mpiox_delegate_mode=spawn", 1_000, marks=pytest.mark.slow),
+        pytest.param("mpiox_collective=cached", 1_000, marks=pytest.mark.slow),
+    ],
 )
-def test_delegates(extension: str, mode: str, cases: int) -> None:
+def test_delegates(extension: str, more: str, cases: int) -> None:
     """Through delegates, of which some cases turn out to have none: other communicators, atomic mode, own hints."""
-    hints = run.delegate_hints(2, f"{run.DELEGATE_HINTS}:mpiox_delegate_mode={mode}")
+    hints = run.delegate_hints(2, f"{run.DELEGATE_HINTS}:{more}")
     setting = Setting(arms=("ours",), limit_s=LIMIT_S, env=(("MPIOX_HINTS", hints),))
     report = run.run(list(range(20_001, 20_001 + cases)), setting, shuffle=True)
     check(report, cases)

@@ -43,7 +43,7 @@ def test_absurd_sizes(tmp_path: pathlib.Path, name: str) -> None:
     """None at all, or more than any machine has, inside a node and between nodes: every byte is right."""
     for number, (size, per_node) in enumerate([("0", 0), ("0", 1), ("8000000000g", 0), ("8000000000g", 1)]):
         hints = ("mpiox_delegates=2", "mpiox_delegate_mode=spawn", f"mpiox_delegate_{name}={size}")
-        run = Run(seed=number, hints=hints, ranks=3, per_node=per_node, cells=800, accesses=100, collective=True)
+        run = Run(seed=number, hints=hints, ranks=3, per_node=per_node, cells=800, accesses=100, collective=1)
         check(run, tmp_path / str(number))
 
 

@@ -6,9 +6,9 @@
  * CELLS cells of CELL_BYTES bytes lie one behind the other; cell c belongs to rank c mod ranks. In each of three rounds
  * every rank makes ACCESSES accesses to its own cells: writes and reads of a part of one, of one, or through a view of
  * several, blocking or not, wherever its random numbers say. It keeps what must be in the file and compares what it
- * reads with that. A round ends with sync, barrier, sync; then each rank reads cells of the next one,
- * which tells what is in them. Between rounds the file stays open or is opened again; with COLLECTIVE = 1 one access of
- * a round is collective. After the close all bytes are compared without MPI.
+ * reads with that. A round ends with sync, barrier, sync; then each rank reads cells of the next one, which tells what
+ * is in them. Between rounds the file stays open or is opened again. COLLECTIVE accesses of a round are collective.
+ * After the close all bytes are compared without MPI.
  *
  * PROGRESS: a file of one 32-bit counter for each rank, raised with every access, one of what rank 0 is doing (1
  * opening, 2 waiting, 3 using, 7 done), and behind it a word that it waits for while it is 0. Prints the lines of
@@ -193,7 +193,7 @@ static void play(run *self)
             use(self, 0);
             self->progress[rank]++;
         }
-        if (self->collective)
+        for (int i = 0; i < self->collective; i++)
             use(self, 1);
         set_view(self, 0);
         sync_all(self);

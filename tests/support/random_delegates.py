@@ -46,7 +46,7 @@ class Run:
     cells: int = 4000
     cell_bytes: int = 997
     accesses: int = 500
-    collective: bool = False
+    collective: int = 0
     kill_at: float | None = None
     who: str = "one"
     environment: dict[str, str] = field(default_factory=dict)
@@ -94,6 +94,9 @@ def drawn(seed: int, *, kill: bool) -> Run:
         hints += [f"mpiox_delegate_time_slice={rng.choice([0, 100, 1000])}"]
         hints += [f"mpiox_delegate_patience={rng.choice([0, 1, 1000])}"]
     cell_bytes = rng.choice([1, 17, 100, 512, 997, 997, 4096, 5000, 65536])
+    collectives = random.Random(f"collectives {seed}")  # a generator of its own: runs stay as they were without them
+    way = collectives.choice(["auto", "auto", "two_phase", "cached", "cached"])
+    hints += [f"mpiox_collective={way}"] if way != "auto" else []
     disk = "mpiox_delegate_ack=disk" in hints
     return Run(
         seed=seed,
@@ -103,7 +106,7 @@ def drawn(seed: int, *, kill: bool) -> Run:
         cells=min(rng.choice([100, 5000, 20_000, 60_000]), 48_000_000 // cell_bytes),
         cell_bytes=cell_bytes,
         accesses=rng.choice([50, 300, 1500]) // (8 if disk else 1),
-        collective=rng.random() < 0.5,
+        collective=(rng.random() < 0.5) * (1 if way == "auto" else collectives.choice([1, 10, 40])),
         kill_at=rng.random() if kill else None,
         who=rng.choice(["one", "one", "one", "supervisor"]),
     )

@@ -47,6 +47,12 @@ typedef enum mpiox_exchange_mode {
 
 typedef enum mpiox_backend { MPIOX_BACKEND_AUTO = 0, MPIOX_BACKEND_POSIX, MPIOX_BACKEND_IO_URING } mpiox_backend;
 
+typedef enum mpiox_collective_way { /* of a file whose accesses go through delegates */
+                                    MPIOX_COLLECTIVE_AUTO = 0,
+                                    MPIOX_COLLECTIVE_TWO_PHASE,
+                                    MPIOX_COLLECTIVE_CACHED
+} mpiox_collective_way;
+
 /* Files of several nodes whose caches nothing keeps coherent. */
 typedef enum mpiox_coherence {
     MPIOX_COHERENCE_AUTO = 0,
@@ -88,25 +94,26 @@ typedef enum mpiox_close_when { MPIOX_CLOSE_WRITTEN = 0, MPIOX_CLOSE_STAGED } mp
 
 /* Values in force for one open file. Plain data. */
 typedef struct mpiox_hints {
-    bool enabled;                   /* mpiox_enable: false = every call of this file goes to PMPI */
-    char partition[24];             /* mpiox_partition: auto or a method's name */
-    mpiox_switch stripe_size_io;    /* mpiox_stripe_size_io: one stripe per file-system request at most */
-    mpiox_exchange_mode exchange;   /* mpiox_exchange: auto, two_phase, direct (no exchange) */
-    mpiox_coherence coherence;      /* mpiox_coherence: auto, refresh (bring caches into line), native */
-    mpiox_io_rank io_rank;          /* mpiox_io_rank: any rank of the aggregator's node, or owner only */
-    int32_t buffers;                /* mpiox_buffers: collective buffers per aggregator, 2.. */
-    int32_t ranks_per_node;         /* mpiox_ranks_per_node: pretend nodes of n ranks; 0 = the real ones */
-    int32_t wait_limit;             /* mpiox_wait_limit: seconds of one wait in a collective; 0 = any time */
-    bool coverage_map;              /* mpiox_coverage_map: always mark what is written instead of proving it (tests) */
-    mpiox_stats_level stats;        /* mpiox_stats: what is told at close (MPIOX_STATS sets the default) */
-    mpiox_backend storage;          /* mpiox_storage: how requests reach the file system */
-    int32_t io_uring_depth;         /* mpiox_io_uring_depth: requests in flight at most, 1.. */
-    bool direct_read, direct_write; /* ROMIO's names: whole blocks go past the page cache */
-    int64_t cb_buffer_size;         /* bytes per collective buffer; 0 = default of this library */
-    int32_t cb_nodes;               /* number of aggregators; 0 = automatic */
-    char cb_config_list[256];       /* ROMIO syntax; "" = automatic */
-    mpiox_switch cb_write, cb_read; /* romio_cb_write, romio_cb_read: off = without exchange */
-    mpiox_switch ds_write, ds_read; /* romio_ds_write, romio_ds_read: data sieving of independent access */
+    bool enabled;                    /* mpiox_enable: false = every call of this file goes to PMPI */
+    char partition[24];              /* mpiox_partition: auto or a method's name */
+    mpiox_switch stripe_size_io;     /* mpiox_stripe_size_io: one stripe per file-system request at most */
+    mpiox_exchange_mode exchange;    /* mpiox_exchange: auto, two_phase, direct (no exchange) */
+    mpiox_collective_way collective; /* mpiox_collective: which way collectives take where there are delegates */
+    mpiox_coherence coherence;       /* mpiox_coherence: auto, refresh (bring caches into line), native */
+    mpiox_io_rank io_rank;           /* mpiox_io_rank: any rank of the aggregator's node, or owner only */
+    int32_t buffers;                 /* mpiox_buffers: collective buffers per aggregator, 2.. */
+    int32_t ranks_per_node;          /* mpiox_ranks_per_node: pretend nodes of n ranks; 0 = the real ones */
+    int32_t wait_limit;              /* mpiox_wait_limit: seconds of one wait in a collective; 0 = any time */
+    bool coverage_map;               /* mpiox_coverage_map: always mark what is written instead of proving it (tests) */
+    mpiox_stats_level stats;         /* mpiox_stats: what is told at close (MPIOX_STATS sets the default) */
+    mpiox_backend storage;           /* mpiox_storage: how requests reach the file system */
+    int32_t io_uring_depth;          /* mpiox_io_uring_depth: requests in flight at most, 1.. */
+    bool direct_read, direct_write;  /* ROMIO's names: whole blocks go past the page cache */
+    int64_t cb_buffer_size;          /* bytes per collective buffer; 0 = default of this library */
+    int32_t cb_nodes;                /* number of aggregators; 0 = automatic */
+    char cb_config_list[256];        /* ROMIO syntax; "" = automatic */
+    mpiox_switch cb_write, cb_read;  /* romio_cb_write, romio_cb_read: off = without exchange */
+    mpiox_switch ds_write, ds_read;  /* romio_ds_write, romio_ds_read: data sieving of independent access */
     int64_t ind_wr_buffer_size, ind_rd_buffer_size; /* bytes of a sieve buffer; 0 = default of this library */
     int64_t striping_unit;                          /* bytes; 0 = as the file system reports */
     int32_t striping_factor;                        /* 0 = as the file system reports, -1 = new files: over all */
@@ -136,6 +143,7 @@ typedef struct mpiox_hints {
     int32_t delegate_owners;     /* mpiox_delegate_owners: delegates that own pages of the file; 0 = as suits it */
     char arbiter[256];           /* mpiox_arbiter: folder of the arbiter that gives the job I/O nodes; "" = none */
     char arbiter_name[64];       /* mpiox_arbiter_name: of the program, for its curve; "" = its executable's */
+    bool collective_only;        /* romio_no_indep_rw: the program makes no independent access, it says */
     uint8_t source[64];          /* mpiox_hint_source by registry index */
 } mpiox_hints;
 

@@ -31,6 +31,10 @@ static const choice exchange_words[] = {{"auto", MPIOX_EXCHANGE_AUTO},
                                         {"two_phase", MPIOX_EXCHANGE_TWO_PHASE},
                                         {"direct", MPIOX_EXCHANGE_DIRECT},
                                         {NULL, 0}};
+static const choice collective_words[] = {{"auto", MPIOX_COLLECTIVE_AUTO},
+                                          {"two_phase", MPIOX_COLLECTIVE_TWO_PHASE},
+                                          {"cached", MPIOX_COLLECTIVE_CACHED},
+                                          {NULL, 0}};
 static const choice storage_words[] = {
     {"auto", MPIOX_BACKEND_AUTO}, {"posix", MPIOX_BACKEND_POSIX}, {"io_uring", MPIOX_BACKEND_IO_URING}, {NULL, 0}};
 static const choice stats_words[] = {{"true", MPIOX_STATS_ON},     {"false", MPIOX_STATS_OFF},
@@ -124,6 +128,9 @@ static const mpiox_hint_spec specs[] = {
            "where the rules of auto say so"),
     CHOICE("mpiox_exchange", exchange, exchange_words, "auto | two_phase | direct", "auto",
            "two_phase collects data in the aggregators' buffers; direct lets every rank access its own pieces"),
+    CHOICE("mpiox_collective", collective, collective_words, "auto | two_phase | cached", "auto",
+           "of a file with delegates; cached: each rank gives them its part, without exchange; auto: "
+           "so where the file is cached there already, else two-phase"),
     CHOICE("mpiox_io_rank", io_rank, io_rank_words, "any | owner", "any",
            "which ranks of a node issue the file-system requests of an aggregator on it"),
     CHOICE("mpiox_coherence", coherence, coherence_words, "auto | refresh | native", "auto",

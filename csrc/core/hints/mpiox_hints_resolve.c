@@ -227,6 +227,8 @@ static void visit(const char *given, const char *value, const char *where, void 
         if (name != given) /* each MPI library takes the one that it knows */
             collect(given, value, pass);
     }
+    if (pass->hints != NULL && strcmp(name, COLLECTIVE_ONLY) == 0)
+        pass->hints->collective_only = is_true(value);
     if (strcmp(name, COLLECTIVE_ONLY) == 0 && is_true(value)) {
         pass->collective_only = pass->source;
         visit("romio_cb_read", "enable", where, pass);

@@ -53,6 +53,7 @@ typedef struct mpiox_topology {
     mpiox_wait_limit limit; /* of the file in use, on waiting for other ranks; none without a file */
     mpiox_segment page_segment;
     mpiox_topology_page *page; /* of this node; shared unless there is one rank */
+    _Atomic uint32_t steps;    /* that this rank has ended so far (mpiox_topology_end_step()) */
     uint32_t told;             /* calls of mpiox_topology_bcast() so far; the same on every rank */
     mpiox_segment segment;     /* collective buffers; empty until mpiox_topology_segment() */
     bool segment_placed;       /* its pages have been touched by those who use them most */
@@ -162,6 +163,11 @@ int mpiox_topology_sums(mpiox_topology *topology, const int64_t mine[MPIOX_TOPOL
 int mpiox_topology_agree_error(mpiox_topology *topology, mpiox_error *error);
 /* The same; meanwhile each of the n < MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings. */
 int mpiox_topology_agree(mpiox_topology *topology, mpiox_error *error, int n, int *values);
+/* Steps that overlap, where mpiox_topology_one_node(): a rank ends its part of a step without waiting, and waits before
+ * its next one until every rank has ended as many as it has. Local; _wait_steps() blocks, any thread that may call MPI
+ * or was told not to. */
+void mpiox_topology_end_step(mpiox_topology *topology);
+void mpiox_topology_wait_steps(mpiox_topology *topology);
 /* Only inside the `serial` function of a barrier, on the rank that runs it; false: MPI failed. The leaders: all[i] =
  * what that of node i brings, `bytes` bytes each (with some MPI libraries a message from each node to each); each of
  * n <= MPIOX_TOPOLOGY_NODE_VALUES values becomes the lowest that any brings; `data` becomes that of `node`'s. */

@@ -36,6 +36,7 @@ struct mpiox_topology_page {
     _Alignas(LINE) _Atomic uint32_t arrived;          /* ranks at the barrier */
     _Alignas(LINE) mpiox_futex generation;            /* barriers completed */
     _Alignas(LINE) mpiox_futex gathered;              /* barriers whose ranks have all arrived (leaders wait on it) */
+    _Alignas(LINE) mpiox_futex steps;                 /* that all ranks together have ended */
     _Alignas(LINE) _Atomic int64_t shared_pointer[2]; /* shared file pointer, etypes (file/mpiox_shared_pointer.c) */
     _Alignas(LINE) int lowest[MPIOX_TOPOLOGY_VALUES]; /* of the last mpiox_topology_min() */
     int code;                                         /* of the last mpiox_topology_min() */
@@ -95,6 +96,30 @@ void mpiox_topology_barrier(mpiox_topology *t, void (*serial)(void *), void *con
     mpiox_wait_for(NULL, -1);
     mpiox_wait_set_limit(before);
 }
+
+/* ---- steps that overlap ------------------------------------------------------------------------------------------ */
+
+void mpiox_topology_end_step(mpiox_topology *t)
+{
+    atomic_fetch_add(&t->steps, 1);
+    mpiox_futex_add(&t->page->steps);
+}
+
+/* Nobody ends a step before all have ended the one before, so that the sum says how many each has ended. */
+void mpiox_topology_wait_steps(mpiox_topology *t)
+{
+    const mpiox_idle idle = {mpiox_topology_progress, t};
+    const uint32_t all = atomic_load(&t->steps) * (uint32_t)t->size;
+    if ((int32_t)(mpiox_futex_get(&t->page->steps) - all) >= 0)
+        return;
+    const mpiox_wait_limit *before = mpiox_wait_set_limit(&t->limit);
+    mpiox_wait_for("the other ranks' parts of the last collective", -1);
+    mpiox_wait_reach(&t->page->steps, all, &idle);
+    mpiox_wait_for(NULL, -1);
+    mpiox_wait_set_limit(before);
+}
+
+/* ---- between nodes ----------------------------------------------------------------------------------------------- */
 
 bool mpiox_topology_gather_nodes(mpiox_topology *t, const void *mine, size_t bytes, void *all)
 {

@@ -141,7 +141,7 @@ static inline bool mpiox_handle_is_managed(const mpiox_handle *handle)
 /* The ways that accesses of a managed file may take. */
 static inline mpiox_route mpiox_handle_route(const mpiox_handle *handle)
 {
-    return (mpiox_route){handle->file, handle->collective, handle->forwarded};
+    return (mpiox_route){handle->file, handle->collective, handle->forwarded, handle->all_ours};
 }
 
 mpiox_handle *mpiox_handle_find(MPI_File fh);   /* NULL when the table does not have the handle */

@@ -70,6 +70,8 @@ static void hand_over(mpiox_handle *handle, const mpiox_mpi_call *call, bool blo
 
     if (!handle)
         return;
+    const mpiox_route route = mpiox_handle_route(handle);
+    mpiox_route_wait(&route);
     mpiox_handle_note_begin(handle, call->write);
     atomic_store_explicit(&handle->end_unknown[call->write], true, memory_order_relaxed);
     if (handle->forwarded && mpiox_forwarded_flush_barrier_alone(handle->forwarded, &deferred) != MPIOX_OK)
@@ -127,6 +129,8 @@ static bool perform(mpiox_handle *handle, const mpiox_mpi_call *call, bool block
     mpiox_outcome outcome;
     int code = request->local_error.code;
     const double begun = mpiox_handle_note_begin(handle, call->write);
+    if (!call->collective)
+        mpiox_route_wait(&route);
     if (call->collective)
         code = access_together(handle, call, request, &outcome);
     else if (code == MPIOX_OK)
@@ -233,7 +237,10 @@ bool mpiox_mpi_access_start(MPI_File fh, const mpiox_mpi_call *call, MPI_Request
         return false;
     }
     const bool together = runs_together(handle, call);
+    const mpiox_route route = mpiox_handle_route(handle);
     mpiox_mpi_call as_run = *call;
+    if (!together)
+        mpiox_route_wait(&route);
     prepare(handle, call, &prepared);
     as_run.collective = together;
     if (!together && prepared.request.local_error.code != MPIOX_OK) /* reported now, not by MPI_Wait */

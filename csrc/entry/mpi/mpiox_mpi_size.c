@@ -18,6 +18,8 @@ int mpiox_mpi_get_size(MPI_File fh, MPI_Offset *size)
 
     if (result != MPI_SUCCESS || handle == NULL || handle->forwarded == NULL || size == NULL)
         return result;
+    const mpiox_route route = mpiox_handle_route(handle);
+    mpiox_route_wait(&route);
     if (mpiox_forwarded_size(handle->forwarded, &bytes, &error) != MPIOX_OK)
         return mpiox_mpi_raise(handle, &error);
     *size = bytes > *size ? bytes : *size;

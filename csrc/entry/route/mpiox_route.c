@@ -26,13 +26,12 @@ int mpiox_route_access(const mpiox_route *route, const mpiox_request *request, m
     return code;
 }
 
-/* Every rank accesses its own part through the delegates; the error is agreed. */
-static int collective_through_delegates(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
+/* This rank's part of a collective has gone through the delegates. */
+static void account(const mpiox_route *route, const mpiox_request *request, const mpiox_outcome *outcome,
+                    const char *why)
 {
     mpiox_stats *stats = &route->file->stats;
 
-    mpiox_forwarded_access(route->forwarded, request, outcome);
-    mpiox_topology_agree_error(route->file->topology, &outcome->error);
     mpiox_forwarded_count_up(&route->forwarded->stats.delegated_calls, 1);
     if (request->write) {
         stats->collective_writes++;
@@ -44,7 +43,55 @@ static int collective_through_delegates(const mpiox_route *route, const mpiox_re
         stats->direct_bytes_read += outcome->bytes;
     }
     stats->errors += outcome->error.code != MPIOX_OK;
-    mpiox_stats_say(stats, request->write, NULL, false, "through delegates: accesses of this file are cached there");
+    mpiox_stats_say(stats, request->write, NULL, false, why);
+}
+
+static bool is_cached(const mpiox_route *route)
+{
+    return through_delegates(route) && route->file->hints.collective == MPIOX_COLLECTIVE_CACHED;
+}
+
+/* The same on all ranks: may each begin without knowing that the others have come? */
+static bool begins_alone(const mpiox_route *route)
+{
+    return is_cached(route) && route->all_ours && route->file->hints.collective_only;
+}
+
+static bool ends_alone(const mpiox_route *route)
+{
+    return is_cached(route) && mpiox_topology_one_node(route->file->topology);
+}
+
+void mpiox_route_wait(const mpiox_route *route)
+{
+    if (ends_alone(route))
+        mpiox_topology_wait_steps(route->file->topology);
+}
+
+/* Every rank accesses its own part through the delegates. What it writes must be there before the next collective of
+ * another rank: it is not collected. */
+static int collective_through_delegates(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
+{
+    mpiox_topology *topology = route->file->topology;
+
+    if (request->local_error.code == MPIOX_OK)
+        mpiox_forwarded_access(route->forwarded, request, outcome);
+    else
+        *outcome = (mpiox_outcome){.bytes = 0, .error = request->local_error};
+    if (request->write)
+        mpiox_forwarded_drain(route->forwarded, &outcome->error);
+    if (is_cached(route) && outcome->error.code == MPIOX_E_UNSUPPORTED) /* which all ranks would have to know of */
+        outcome->error.code = MPIOX_E_NOMEM;
+    if (ends_alone(route)) {
+        if (outcome->error.code != MPIOX_OK)
+            mpiox_forwarded_note_error(route->forwarded, &outcome->error);
+        mpiox_topology_end_step(topology);
+    } else {
+        mpiox_topology_agree_error(topology, &outcome->error);
+    }
+    account(route, request, outcome,
+            is_cached(route) ? "through delegates: mpiox_collective=cached"
+                             : "through delegates: accesses of this file are cached there");
     return outcome->error.code;
 }
 
@@ -52,7 +99,8 @@ static int collective_through_delegates(const mpiox_route *route, const mpiox_re
 static int choose(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
 {
     const bool able = request->local_error.code == MPIOX_OK && mpiox_file_view_usable(route->file);
-    int values[] = {!mpiox_forwarded_is_used(route->forwarded), able};
+    const mpiox_collective_way way = route->file->hints.collective;
+    int values[] = {way != MPIOX_COLLECTIVE_CACHED && !mpiox_forwarded_is_used(route->forwarded), able};
     mpiox_error error;
 
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
@@ -60,7 +108,7 @@ static int choose(const mpiox_route *route, const mpiox_request *request, mpiox_
         mpiox_error_set(&outcome->error, MPIOX_E_MPI, 0, -1, -1, "agreeing on the way of a collective");
         return outcome->error.code;
     }
-    if (!values[0] && values[1])
+    if (!values[0] && values[1] && way != MPIOX_COLLECTIVE_TWO_PHASE)
         return collective_through_delegates(route, request, outcome);
     if (!values[0] && mpiox_forwarded_flush_barrier(route->forwarded, false, true, &error) != MPIOX_OK) {
         outcome->error = error;
@@ -81,6 +129,13 @@ int mpiox_route_collective(const mpiox_route *route, const mpiox_request *reques
         const int code = background ? mpiox_collective_access_background(route->collective, request, outcome)
                                     : mpiox_collective_access(route->collective, request, outcome);
         bypass(route, request);
+        return code;
+    }
+    if (begins_alone(route)) {
+        mpiox_topology_forbid_mpi(background && !topology->threads);
+        mpiox_route_wait(route);
+        const int code = collective_through_delegates(route, request, outcome);
+        mpiox_topology_forbid_mpi(false);
         return code;
     }
     if (!background)

@@ -3,7 +3,21 @@
  *
  * Independent accesses of a file that has delegates go through them, except in atomic mode. Collectives go through them
  * while some rank's accesses are cached there: a two-phase collective would first have to bring all of that to the
- * file. When nothing is cached they are two-phase (or direct), as without delegates.
+ * file. When nothing is cached they are two-phase (or direct), as without delegates. The hint mpiox_collective asks for
+ * either: two_phase, or cached.
+ *
+ * Cached.    Each rank's part of a collective goes to the delegates, which hold the pages of the file by owners that
+ *            every rank computes: no rank needs another's part, nor has to wait for it.
+ * Order.     Programs write the same bytes in successive collectives from different ranks (fill values, then data),
+ *            read in the next what others wrote in the last, and write a part alone before all write together. Hence no
+ *            rank begins a collective before all have come to it, which is the one agreement of a call; on one node no
+ *            rank waits at its end, between nodes they agree there on the error. Where the program says that it makes
+ *            no independent access (romio_no_indep_rw) it is enough that all ranks have delivered the collective
+ *            before: on one node a counter in shared memory says so, and a rank that is late by less than a call delays
+ *            nobody; between nodes it is known from the end of that one. Independent accesses and sizes wait in the
+ *            same way for what the last collective brings.
+ * Errors.    A wrong argument is agreed upon when all have come. Other errors, and with romio_no_indep_rw all, on one
+ *            node are told to the rank at once, and to the others at the next flush barrier (sync, close).
  */
 #ifndef MPIOX_ROUTE_H
 #define MPIOX_ROUTE_H
@@ -15,10 +29,15 @@ typedef struct mpiox_route { /* all borrowed */
     mpiox_file *file;
     mpiox_collective *collective;
     mpiox_forwarded *forwarded; /* NULL: no delegates */
+    bool all_ours;              /* no rank has a view that is not for this library; the same on all ranks */
 } mpiox_route;
 
 /* One rank's access. As mpiox_file_access(). */
 int mpiox_route_access(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome);
+/* What all ranks have brought in collectives of the file so far, as far as this rank has taken part in them, is where
+ * any access finds it. Before an access by one rank, or a look at the file's size. Local, blocking: for ranks that are
+ * still in the last collective. */
+void mpiox_route_wait(const mpiox_route *route);
 /* A collective access. As mpiox_collective_access(), or with `background` as mpiox_collective_access_background(). */
 int mpiox_route_collective(const mpiox_route *route, const mpiox_request *request, bool background,
                            mpiox_outcome *outcome);

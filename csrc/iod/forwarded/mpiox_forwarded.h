@@ -75,6 +75,11 @@ void mpiox_forwarded_to_info(const mpiox_forwarded *forwarded, MPI_Info info);
 /* This rank writes, or has written, to the file by other means: what delegates hold of it may be old from now on (they
  * hold pages for other openings, too). The rank's next access through them drops it first. Local. */
 void mpiox_forwarded_bypass(mpiox_forwarded *forwarded);
+/* A collective access has failed on this rank, and the others do not know: the next flush barrier tells them. Local. */
+void mpiox_forwarded_note_error(mpiox_forwarded *forwarded, const mpiox_error *error);
+/* Everything that this rank has written is with delegates or in the file, where all ranks' accesses find it. *error:
+ * the first failure, if it has none yet. Local, blocking. */
+void mpiox_forwarded_drain(mpiox_forwarded *forwarded, mpiox_error *error);
 /* This rank's access in a collective has not used the delegates: for the status. Local. */
 void mpiox_forwarded_note_collective(const mpiox_forwarded *forwarded);
 /* Has this rank accessed the file through the delegates since the last flush barrier, or are all of its accesses to go

@@ -120,12 +120,13 @@ static void tell_tracer(const mpiox_forwarded *forwarded, bool stable, int64_t b
 static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last, mpiox_error *error)
 {
     mpiox_topology *topology = forwarded->file->topology;
-    mpiox_forwarded_late late = {.path = forwarded->file->path};
+    mpiox_forwarded_late late = {.path = forwarded->file->path, .request = forwarded->untold};
     mpiox_error losses;
     const double begun = mpiox_now();
     const int64_t event = mpiox_event_begin();
 
     *error = (mpiox_error){.code = MPIOX_OK};
+    forwarded->untold = *error;
     mpiox_forwarded_drain(forwarded, error);
     mpiox_topology_agree_error(topology, error); /* every rank's bytes are with the delegates */
     if (last)
@@ -177,6 +178,12 @@ int mpiox_forwarded_flush_barrier_alone(mpiox_forwarded *forwarded, mpiox_error 
         *error = mpiox_forwarded_late_alone(forwarded, &late);
     error->rank = forwarded->file->topology->rank;
     return error->code;
+}
+
+void mpiox_forwarded_note_error(mpiox_forwarded *forwarded, const mpiox_error *error)
+{
+    if (forwarded->untold.code == MPIOX_OK)
+        forwarded->untold = *error;
 }
 
 void mpiox_forwarded_bypass(mpiox_forwarded *forwarded)

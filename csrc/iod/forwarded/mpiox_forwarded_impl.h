@@ -56,6 +56,7 @@ struct mpiox_forwarded {
     mpiox_independent_counters direct; /* of what went straight to the file; not added to the file's own */
     atomic_bool used;                  /* accessed through the delegates since the last flush barrier */
     atomic_bool bypassed;              /* this rank has written by other means; what is cached may be old */
+    mpiox_error untold;                /* of a collective, which this rank alone knows of; guarded by their order */
     pthread_mutex_t refreshing;        /* held while a thread of this rank drops that */
     mpiox_forwarded_reader reader;
 };
@@ -148,7 +149,7 @@ typedef struct mpiox_forwarded_late {
     int64_t count;       /* ranges that could not be written */
     mpiox_error lowest;  /* count > 0: that at the lowest offset */
     int64_t past;        /* one past the last byte of all of them */
-    mpiox_error request; /* a flush, an fsync or a close that failed as a whole */
+    mpiox_error request; /* a flush, an fsync, a close or a collective before that failed as a whole */
 } mpiox_forwarded_late;
 
 void mpiox_forwarded_late_add(mpiox_forwarded_late *late, const mpiox_error *error);
@@ -173,9 +174,6 @@ void mpiox_forwarded_delist(mpiox_forwarded *forwarded);
 /* Writes, of any file, that the link to this delegate has collected and not delivered are made again. *found: there
  * were some. 0, or the first failure's code with *error. Local, blocking, any thread. */
 int mpiox_forwarded_settle(mpiox_forwarded *forwarded, int32_t owner, bool *found, mpiox_error *error);
-/* Everything that this rank has collected is with delegates or in the file. *error: the first failure, if it has none
- * yet. Local, blocking. */
-void mpiox_forwarded_drain(mpiox_forwarded *forwarded, mpiox_error *error);
 
 /* ---- mpiox_forwarded_replica.c ----------------------------------------------------------------------------------- */
 
