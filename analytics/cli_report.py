@@ -19,7 +19,7 @@ from mpiio_ext.common.options import Bandwidth
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mpiio_ext.analytics.report.logs import Told
+    from mpiio_ext.analytics.report.logs import Logs, Told
     from mpiio_ext.analytics.tools.health import DiskStates
     from mpiio_ext.analytics.tools.system import System
 
@@ -86,12 +86,12 @@ def job(
 ) -> None:  # fmt: skip
     """Diagnose the job JOBID: what was slow, on what evidence, and what would help."""
     from mpiio_ext.analytics.report.job import job_tables, store_osts
-    from mpiio_ext.analytics.report.logs import Logs, logs_of_store
+    from mpiio_ext.analytics.report.logs import Logs, logs_of_store, unread_of_store
 
     with miner_of(setup) as miner:
         tables = job_tables(miner, job_id, user)
         paths, gone = logs_of_store(miner, tables)
-        one = Logs(tables, paths, osts=store_osts(miner, tables))
+        one = Logs(tables, paths, osts=store_osts(miner, tables), unread=unread_of_store(miner, job_id))
     found = areas_of(areas)
     for log, why in gone:
         told = "a log" if anonymous or found is not None else log
@@ -124,7 +124,7 @@ def logs(
     system = _system(site, sources)
     whole, unread = _converted(files, anonymous)
     jobs = by_job(whole, one_job=one_job)
-    jobs = [dataclasses.replace(one, unread=unread if len(jobs) == 1 else ()) for one in jobs]
+    jobs = [dataclasses.replace(one, unread=_unread(one, unread, len(jobs))) for one in jobs]
     if output is not None and len(jobs) > 1:
         raise click.UsageError("-o makes a page of one job; of many, fill a store (init) and use `report`")
     for number, one in enumerate(jobs if system is not None else ()):
@@ -141,6 +141,18 @@ def logs(
             _tell(one.told(found, anonymous, low_bandwidth), output, as_json, interactive)
     if all(is_empty(one.tables) for one in jobs):
         raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
+
+
+def _unread(one: Logs, unread: Sequence[str], jobs: int) -> list[str]:
+    """Return which of the logs that cannot be read may be of one of `jobs` jobs, by their names."""
+    from mpiio_ext.analytics.report.logs import job_in_name
+
+    if jobs == 1:
+        return list(unread)
+    own = one.tables["darshan_job"]["job_id"][0].as_py()
+    whose = {name: job_in_name(name) for name in unread}
+    return [f"{name} (nobody knows whose it is)" if job is None else name
+            for name, job in whose.items() if job in (None, own)]  # fmt: skip
 
 
 def _system(site: Path | None, sources: Sequence[Path]) -> System | None:

@@ -29,20 +29,6 @@ MOST_NAMES = 5
 TAKEN_OUT = re.compile(r"file \d+|<STD(?:IN|OUT|ERR)>")
 
 
-def synced_until(files: Files, activity: Activity) -> Numbers | None:
-    """Return when the last write or sync of each file ends (s); None where syncs do not last beyond the writes.
-
-    Darshan adds the time of syncs to that of writes, but does not move the end of the last write.
-    """
-    names = files.table.schema.names
-    if "file_id" not in names or "write_end" not in names:
-        return None
-    syncs = [activity.calls.get(number, Calls()).syncs for number in files.table["file_id"].to_pylist()]
-    until = files["write_start"] + ranks.time_in_calls(files)
-    late = (np.array(syncs) > 0) & (until > files["write_end"])
-    return np.where(late, until, files["write_end"]) if late.any() else None
-
-
 class Case:
     """Files of one job.
 

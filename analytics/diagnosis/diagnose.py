@@ -25,12 +25,12 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis.activity import Activity
 from mpiio_ext.analytics.diagnosis.beyond import beyond, why_unknown
-from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case, synced_until
+from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.causes import RULES, dominant_file, without_effects
 from mpiio_ext.analytics.diagnosis.causes_ranks import metadata
 from mpiio_ext.analytics.diagnosis.causes_time import without_requests
 from mpiio_ext.analytics.diagnosis.limits import Limits
-from mpiio_ext.analytics.diagnosis.model import Diagnosis, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.model import LOST, Diagnosis, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.together import LogTime, log_time
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.equations import bandwidth
@@ -100,10 +100,10 @@ def diagnose(
         raise ArgumentError(f"a diagnosis is of one job, and these are rows of {len(ids)}: {sorted(ids)[:5]}")
     who = _who(jobs, anonymous)
     if direction is None:
-        read, write = (_files(table, jobs, way, background, activity) for way in ("read", "write"))
+        read, write = (_files(table, jobs, way, background) for way in ("read", "write"))
         direction = "read" if _time(read) > _time(write) else "write"
     check_direction(direction)
-    view = _files(table, jobs, direction, background, activity)
+    view = _files(table, jobs, direction, background)
     if not _time(view) > 0:
         alone = Case(view, limits, anonymous, activity=activity) if view.jobs else None
         return _without_times(who, alone, direction, jobs)
@@ -120,7 +120,7 @@ def time_of_log(jobs: pa.Table, files: pa.Table, activity: Activity | None = Non
     """Return when a log ran and its time in I/O; `jobs` and `files` are its rows."""
     row = jobs.to_pylist()[0]
     start, run_time = (float("nan") if row[name] is None else float(row[name]) for name in ("start_time", "run_time"))
-    views = [_files(files, jobs, way, BACKGROUND, activity) for way in ("read", "write")]
+    views = [_files(files, jobs, way, BACKGROUND) for way in ("read", "write")]
     return log_time([Case(view, Limits(), activity=activity) for view in views if view.jobs], start, run_time)
 
 
@@ -148,20 +148,13 @@ def _arrow(rows: pa.Table | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> 
     return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in found])
 
 
-def _files(
-    table: pa.Table, jobs: pa.Table, direction: Direction, background: float, activity: Activity | None
-) -> Files:
-    """Return the files as one group, with what only the job's row knows; a file is written until its last sync ends."""
+def _files(table: pa.Table, jobs: pa.Table, direction: Direction, background: float) -> Files:
+    """Return the files as one group, with what only the job's row knows."""
     import pyarrow as pa
 
     if "log_id" in table.schema.names or "job_id" in table.schema.names:
         table = with_jobs(table, jobs, "job_id")
     table = table.append_column("this_job", pa.array(np.zeros(table.num_rows, dtype=np.int64)))
-    files = Files(table, direction, "this_job", background=background)
-    late = None if direction == "read" or activity is None else synced_until(files, activity)
-    if late is None:
-        return files
-    table = table.set_column(table.schema.get_field_index("write_end"), "write_end", pa.array(late, from_pandas=True))
     return Files(table, direction, "this_job", background=background)
 
 
@@ -227,8 +220,7 @@ def _trivial(case: Case) -> str:
         what, spent = "this I/O", case.io_time
     share, time = said(case.value(spent / case.run_time), "share"), said(case.value(spent), "s")
     if case.activity is not None and case.activity.lost:
-        return (f"{what} is {share} of the run time ({time}) in the files that the log has; Darshan had no memory for"
-                " others, and what these take is not known")  # fmt: skip
+        return f"{what} is {share} of the run time ({time}) in the files that the log has; {LOST}"
     return f"{what} is {share} of the run time ({time}), too little to be worth tuning"
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.miner import IOMiner
     from mpiio_ext.analytics.sources.base import Outcome
     from mpiio_ext.analytics.tools.health import DiskStates
+
+
+#: USER_PROGRAM_idJOB-PROCESS_..., as Darshan names its logs.
+_ID_IN_NAME = re.compile(r"_id(\d+)(?=[-_])")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +109,12 @@ class Logs:
         return Told(tables, dataclasses.replace(known, activity=seen.get(log), disks=disks.get(log)), None)
 
 
+def job_in_name(name: str) -> int | None:
+    """Return the ID of the job that Darshan has written into the name of a log; None where there is none."""
+    found = _ID_IN_NAME.search(name)
+    return None if found is None else int(found[1])
+
+
 def is_empty(tables: Mapping[str, pa.Table]) -> bool:
     """Return whether the logs of a job have lost the records of all their files."""
     return not tables["darshan_file"].num_rows and any(tables["darshan_job"]["partial"].to_pylist())
@@ -175,10 +186,7 @@ def logs_of_store(miner: IOMiner, tables: Mapping[str, pa.Table]) -> tuple[dict[
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from mpiio_ext.analytics.store.logtable import read_logs
-
-    catalog = miner.catalog
-    known = read_logs(catalog.folder, catalog.manifest.logs)
+    known = _logs_known(miner)
     wanted = tables["darshan_job"].filter(pc.equal(tables["darshan_job"]["source"], "darshan"))
     rows = known.filter(pc.and_(pc.equal(known["kind"], "darshan"),
                                 pc.is_in(known["log_id"], pa.array(wanted["source_log"].to_pylist(), pa.int64()))))
@@ -195,3 +203,17 @@ def logs_of_store(miner: IOMiner, tables: Mapping[str, pa.Table]) -> tuple[dict[
         else:
             found[log] = path
     return found, gone
+
+
+def unread_of_store(miner: IOMiner, job_id: int) -> list[str]:
+    """Return the logs that the store could not read and whose names have the ID of the job."""
+    rows = [row for row in _logs_known(miner).to_pylist() if (row["kind"], row["status"]) == ("darshan", "skipped")]
+    names = [Path(row["path"]).name for row in rows]
+    return sorted(name for name in names if job_in_name(name) == job_id)
+
+
+def _logs_known(miner: IOMiner) -> pa.Table:
+    """Return the rows of the store's manifest."""
+    from mpiio_ext.analytics.store.logtable import read_logs
+
+    return read_logs(miner.catalog.folder, miner.catalog.manifest.logs)

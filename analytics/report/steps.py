@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses.counting import count_words
-from mpiio_ext.analytics.diagnosis.model import NOTHING
+from mpiio_ext.analytics.diagnosis.model import LOST, NOTHING
 from mpiio_ext.analytics.diagnosis.together import LogTime, explained, running, stretches, together
 from mpiio_ext.analytics.diagnosis.words import rounded, said
 from mpiio_ext.common.units import amount_text
@@ -124,6 +124,8 @@ class Steps:
         whole = (f"I/O takes {self._said(share, 'share')} of the time in which any of the job's"
                  f" {len(self.steps):,} logs runs ({self._said(spent, 's')} of {self._said(run, 's')}).")  # fmt: skip
         if share < self.known.limits.trivial:
+            if any(seen.lost for seen in self.seen.values()):
+                return f"{whole} That is in the files that the logs have; {LOST}."
             return f"{whole} That is too little to be worth tuning."
         if self.targets is not None:
             of = min(1.0, self.targets["time"]["value"] / spent) if spent > 0 else 0.0

@@ -73,6 +73,7 @@ _ACTIVITY = ("bytes_read", "bytes_written", "reads", "writes", "opens", "consec_
 _EXTREMES = {"fastest_rank_time": "F_FASTEST_RANK_TIME", "slowest_rank_time": "F_SLOWEST_RANK_TIME",
              "fastest_rank_bytes": "FASTEST_RANK_BYTES", "slowest_rank_bytes": "SLOWEST_RANK_BYTES",
              "slowest_rank": "SLOWEST_RANK"}  # fmt: skip
+_SYNCS = ("POSIX_FSYNCS", "POSIX_FDSYNCS")
 _OPENS = ("POSIX_OPENS", "STDIO_OPENS", "MPIIO_INDEP_OPENS", "MPIIO_COLL_OPENS")
 #: Module -> counters that its records have, and the flag of a job.
 _MODULES = {
@@ -87,6 +88,7 @@ _MODULES = {
 WANTED = frozenset({
     *IDS, *TEXTS, "rank", "start_time", "end_time", "nprocs", "runtime", *_OPENS,
     *(counter for _, counters in RULES.values() for counter in counters),
+    *_SYNCS,
     *(f"{module}_{name}" for module in ("POSIX", "STDIO") for name in _EXTREMES.values()),
     *(counter for _, counters in _MODULES.values() for counter in counters),
 })  # fmt: skip
@@ -204,6 +206,18 @@ def _ranks(table: Counters, groups: _Groups, processes: Numbers) -> Numbers:
     return np.where(by_all, processes, np.bincount(pairs[0], minlength=len(groups)).astype(np.float64))
 
 
+def _synced_until(table: Counters, groups: _Groups, columns: Mapping[str, Numbers], end: Numbers) -> Numbers:
+    """Return when the last write or sync of each file ends, by the `end` of the job: as the reader of logs does."""
+    synced = np.zeros(table.rows, bool)
+    for name in _SYNCS:
+        synced |= np.nan_to_num(_counter(table, name)) > 0
+    ranks, written = np.fmax(columns["ranks"], 1.0), np.nan_to_num(columns["write_time"])
+    other = np.nan_to_num(columns["meta_time"]) + np.nan_to_num(columns["read_time"])
+    own = np.fmax(columns["slowest_rank_time"] - other / ranks, written / ranks)
+    until = np.fmin(columns["write_start"] + np.minimum(own, written), end)
+    return np.where(groups.any(synced), np.fmax(columns["write_end"], until), columns["write_end"])
+
+
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
@@ -235,6 +249,8 @@ def _files(table: Counters, logs: _Groups, ids: dict[str, list[Any]]) -> pa.Tabl
     columns |= _extremes(table, groups)
     columns |= {"root_bytes_written": _root_bytes(table, groups), "processes": processes,
                 "ranks": _ranks(table, groups, processes)}  # fmt: skip
+    end = start + _counter(table, "runtime")[groups.first]
+    columns["write_end"] = _synced_until(table, groups, columns, end)
     schema = DARSHAN_FILE.schema()
     values = _typed(columns, {field.name: field.type for field in schema})
     values |= {name: [found[number] for number in log.tolist()] for name, found in ids.items()}

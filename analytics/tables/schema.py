@@ -188,7 +188,7 @@ DARSHAN_JOB = Table(
             ("read_start", "float64", "s since 1970 UTC", "first read of any file"),
             ("read_end", "float64", "s since 1970 UTC", "end of the last read of any file"),
             ("write_start", "float64", "s since 1970 UTC", "first write to any file"),
-            ("write_end", "float64", "s since 1970 UTC", "end of the last write to any file"),
+            ("write_end", "float64", "s since 1970 UTC", "end of the last write to any file, or sync of it"),
         ),
     ),
 )
@@ -213,7 +213,7 @@ DARSHAN_FILE = Table(
             ("read_start", "float64", "s since 1970 UTC", "first read of any rank"),
             ("read_end", "float64", "s since 1970 UTC", "end of the last read of any rank"),
             ("write_start", "float64", "s since 1970 UTC", "first write of any rank"),
-            ("write_end", "float64", "s since 1970 UTC", "end of the last write of any rank"),
+            ("write_end", "float64", "s since 1970 UTC", "end of the last write of any rank, or sync"),
             ("max_offset_read", "int64", "B", "highest byte read"),
             ("max_offset_written", "int64", "B", "highest byte written"),
             ("unaligned", "int64", "count", "POSIX requests that do not begin at a block of the file system"),

@@ -92,6 +92,23 @@ def test_records_of_ranks_are_joined(tmp_path: pathlib.Path) -> None:
     assert (row["app"], row["exe"], row["log_version"]) == ("app", "/home/me/bin/app -n 4", "3.41")
 
 
+@pytest.mark.parametrize(
+    ("rank", "counters", "times", "end"),
+    [(1, {}, {9: 30.0}, 12.0), (1, {8: 5}, {9: 30.0}, 40.0), (1, {9: 5}, {9: 30.0}, 40.0), (1, {8: 5}, {9: 1.0}, 12.0),
+     (1, {8: 5}, {9: 300.0}, 100.0), (-1, {8: 5}, {9: 40.0}, 20.0), (-1, {8: 5}, {9: 40.0, 10: 8.0, 14: 25.0}, 33.0)],
+    ids=["no sync", "fsync", "fdatasync", "within the writes", "of threads", "of all ranks", "of the slowest rank"],
+)  # fmt: skip
+def test_a_file_is_written_until_its_last_sync_ends(
+    rank: int, counters: dict[int, int], times: dict[int, float], end: float, tmp_path: pathlib.Path
+) -> None:
+    """Darshan adds the time of syncs to that of writes and does not move the end of the last write."""
+    record = posix(7, rank, {OPENS: 4, WRITES: 5, BYTES_WRITTEN: 500, **counters},
+                   {WRITE_START: 10.0, WRITE_END: 12.0, **times})  # fmt: skip
+    job = Job(start=1000, end=1100, processes=4)
+    _, (row,), (file,) = run(tmp_path, make_log(job, {7: "/a"}, {"POSIX": (4, record)}))
+    assert (file["write_start"], file["write_end"], row["write_end"]) == (1010.0, 1000.0 + end, 1000.0 + end)
+
+
 def test_absent_counters_are_null(tmp_path: pathlib.Path) -> None:
     """Darshan writes -1 for what it does not know; a sum leaves it out, and is absent where nobody knows."""
     records = [

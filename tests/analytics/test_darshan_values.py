@@ -153,6 +153,8 @@ def expected_files(path: pathlib.Path) -> dict[int, dict[str, Any]]:
         row["file"] = opened.name_records.get(key)
         row["mount"], row["fs_type"] = mount_of(row["file"], opened.mounts)
         row |= {"job_id": job["jobid"], "processes": job["nprocs"], "source": "darshan"}
+        if any(total(modules[0].get(key, []), counter) for counter in ("FSYNCS", "FDSYNCS")):
+            row["write_end"] = darshan_rows.synced_until(row, start + job["run_time"])
         row["file_id"] = key - (1 << 64) if key >= 1 << 63 else key
         files[row["file_id"]] = row
     return files

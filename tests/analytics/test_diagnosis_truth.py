@@ -208,6 +208,17 @@ def test_metadata_alone_is_told() -> None:
     assert diagnose({**job, "run_time": 100_000.0}, rows).conclusion.startswith("The job has no write time")
 
 
+def test_opens_that_are_slow_by_chance_are_no_metadata_storm() -> None:
+    """Of 1,600 temporary files of 1 MiB half have slow opens: all together take less time than the data."""
+
+    def told(moved: int) -> dict[str, str]:
+        rows = [rank_file(number, processes=4, bytes_written=(moved, 1 << 20)[number % 2], opens=1, write_time=0.02,
+                          meta_time=(0.028, 0.002)[number % 2]) for number in range(1600)]  # fmt: skip
+        return dict(causes(diagnose({**JOB, "processes": 4, "run_time": 20.0}, rows)))
+
+    assert told(1 << 20)["metadata"] == "medium" and told(1 << 10)["metadata"] == "high"
+
+
 def test_syncs_after_writes() -> None:
     """A sync after each write is the cause, not the size of the writes; unless syncs are few or cost nothing."""
     columns = {**small(), "write_time": 36.0, "file_id": 7, "mpiio_coll_writes": None, "mpiio_indep_writes": None}

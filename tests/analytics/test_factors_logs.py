@@ -73,6 +73,6 @@ def test_a_whole_chain_of_queries(tmp_path: pathlib.Path) -> None:
     assert isinstance(found, Tuples)
     (row,) = found.rows()
     assert row["job_id"] == both[0][0]["job_id"][0].as_py()
-    assert row["slow_ost"] == pytest.approx(50.7, rel=1e-2)
+    assert row["slow_ost"] == pytest.approx(49.5, rel=1e-2)  # with the syncs
     assert found.filter("slow_ost > 3").count() == 1
     assert extract(files, "0", "1GB", "write", jobs=jobs)["collective"].to_pylist() == [0]

@@ -12,7 +12,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from mpiio_ext.analytics.diagnosis.activity import Activity
 from mpiio_ext.analytics.diagnosis.together import LogTime, explained, running, stretches, together
+from mpiio_ext.analytics.report.findings import Known
+from mpiio_ext.analytics.report.logs import by_job, converted
+from mpiio_ext.analytics.report.steps import of_job
 from mpiio_ext.cli import main
 from support.job_logs import written_log
 from tests.support.html_page import Page
@@ -107,7 +111,31 @@ def test_a_log_that_cannot_be_read_is_told_where_the_job_is(tmp_path: pathlib.Pa
     run("logs", *logs, "-o", tmp_path / "job.html")
     assert words in (tmp_path / "job.html").read_text()
     logs.append(written_log(tmp_path / "other.darshan", (0, 9), (1, 2), job_id=9))
-    assert ["not read" in job["facts"] for job in told(logs)] == [False, False]  # nobody knows whose it is
+    named = tmp_path / "me_app_id9-1_1-1-1-1_1.darshan"
+    named.write_bytes(logs[1].read_bytes())
+    nobody = "1.darshan (nobody knows whose it is)"
+    assert [job["facts"]["not read"] for job in told([*logs, named])] == [
+        f"{words}: {nobody}", f"2 logs, of which nothing is counted: {nobody}, {named.name}"]  # fmt: skip
+
+
+def test_a_store_names_the_logs_of_a_job_that_it_could_not_read(tmp_path: pathlib.Path) -> None:
+    written_log(tmp_path / "logs" / "me_app_id42-1_1-1-1-1_1.darshan", (0, 50), (1, 21))
+    for job in (42, 43):
+        (tmp_path / "logs" / f"me_app_id{job}-2_1-1-1-1_2.darshan").write_bytes(b"no log")
+    setup = tmp_path / "setup.json"
+    setup.write_text(json.dumps({"store": "store", "inputs": {"darshan": ["logs"]}}))
+    run("init", setup)
+    found = json.loads(run("job", "--json", "--setup", setup, 42).stdout)
+    assert found["facts"]["not read"] == "1 log, of which nothing is counted: me_app_id42-2_1-1-1-1_2.darshan"
+
+
+def test_of_files_that_logs_have_lost_nobody_says_that_they_take_little(tmp_path: pathlib.Path) -> None:
+    paths = [written_log(tmp_path / f"{k}.darshan", (0, 100), (10, 11)) for k in range(2)]
+    (logs,) = by_job([(path, tables) for path, _, tables in converted(paths)])
+    seen = {1: Activity("", 4, 12.0, lost=True)}
+    assert of_job(logs.tables, Known(), {}, {}).conclusion.endswith("That is too little to be worth tuning.")
+    assert of_job(logs.tables, Known(), seen, {}).conclusion.endswith(
+        "That is in the files that the logs have; Darshan had no memory for others, and what these take is not known.")
 
 
 def test_a_log_counts_once_and_logs_of_the_same_name_are_two(tmp_path: pathlib.Path) -> None:

@@ -149,6 +149,8 @@ def _file(
     shared = posix is not None and list(posix["rank"]) == [-1]
     for name, counter in SHARED.items():
         row[name] = posix[counter].iloc[0].item() if shared else None
+    if posix is not None and posix[["FSYNCS", "FDSYNCS"]].to_numpy().max() > 0:
+        row["write_end"] = synced_until(row, job["start_time"] + job["run_time"])
     own = [record for record in records if -1 not in set(record["rank"])]
     row["root_bytes_written"] = (
         sum(int(record.loc[record["rank"] == 0, "BYTES_WRITTEN"].sum()) for record in own)
@@ -159,3 +161,14 @@ def _file(
     for name, counter in MPIIO.items():
         row[name] = None if mpiio is None else int(mpiio[counter].sum())
     return {**row, "stripe_count": None, "stripe_size": None, "osts": None, **lustre.get(number, {})}
+
+
+def synced_until(row: dict[str, Any], end: float) -> float | None:
+    """Return until when the slowest rank writes and syncs, which Darshan's time of writes has and their end has not."""
+    if row["write_start"] is None:
+        return None
+    ranks = row["ranks"] or row["processes"]
+    busy = row["write_time"] / ranks
+    if row["slowest_rank_time"] is not None:
+        busy = max(busy, row["slowest_rank_time"] - (row["meta_time"] + row["read_time"]) / ranks)
+    return float(max(row["write_end"], min(end, row["write_start"] + min(busy, row["write_time"]))))

@@ -7,7 +7,8 @@
  * Algorithm. A hash map finds the row of a record's ID; the rules of mpiox_darshan_library.c say what each counter does
  * to the row: added up, highest, first (the smallest time but 0, which means never), last. A negative counter is absent
  * (Darshan's -1, also for what the log's version lacks) and changes nothing, so that a column which no record has stays
- * absent. Ranks are counted by sorting the pairs (file, rank) of the records that say "opened".
+ * absent. Ranks are counted by sorting the pairs (file, rank) of the records that say "opened". A file is written until
+ * its last sync ends, as far as the time in its writes tells.
  *
  * Guarantees. Sums do not overflow: they stay at the highest number. Cost O(r log r) for r records.
  */
@@ -208,6 +209,9 @@ static void take_extremes(mpiox_darshan_file *file, const mpiox_darshan_kind *ki
 
 static void join_data(mpiox_darshan_file *file, const mpiox_darshan_kind *kind, const mpiox_darshan_record *record)
 {
+    for (int k = 0; k < 2; k++)
+        if (kind->syncs[k] >= 0 && record->counters[kind->syncs[k]] > 0)
+            file->synced = 1;
     if (record->rank < 0) {
         file->shared = 1;
         take_extremes(file, kind, record);
@@ -260,7 +264,35 @@ static int by_file_and_rank(const void *a, const void *b)
     return (left->rank > right->rank) - (left->rank < right->rank);
 }
 
-void mpiox_darshan_files_finish(mpiox_darshan_files *files, int64_t processes, double start)
+static double known(const mpiox_darshan_file *file, int column)
+{
+    return file->slots[column].i == MPIOX_DARSHAN_NONE ? 0.0 : file->slots[column].f;
+}
+
+/* Darshan adds the time of syncs to that of writes, and does not move the end of the last write. The file is written at
+ * least for the time that its slowest rank writes and syncs: analytics/diagnosis/ranks.py has the same of any calls. */
+static void extend_to_syncs(mpiox_darshan_file *file, int64_t processes, double run_time)
+{
+    const mpiox_darshan_slot *slots = file->slots;
+    const int64_t ranks = slots[MPIOX_DARSHAN_FILE_ranks].i;
+    const double share = (double)(ranks > 0 ? ranks : processes > 0 ? processes : 1);
+    const double written = known(file, MPIOX_DARSHAN_FILE_write_time);
+    double busy = written / share;
+
+    if (!file->synced || slots[MPIOX_DARSHAN_FILE_write_start].i == MPIOX_DARSHAN_NONE)
+        return;
+    if (slots[MPIOX_DARSHAN_FILE_slowest_rank_time].i != MPIOX_DARSHAN_NONE) {
+        const double other = known(file, MPIOX_DARSHAN_FILE_meta_time) + known(file, MPIOX_DARSHAN_FILE_read_time);
+
+        busy = fmin(fmax(slots[MPIOX_DARSHAN_FILE_slowest_rank_time].f - other / share, busy), written);
+    }
+    double until = slots[MPIOX_DARSHAN_FILE_write_start].f + busy;
+    if (run_time >= 0.0)
+        until = fmin(until, run_time);
+    join_double(&file->slots[MPIOX_DARSHAN_FILE_write_end], MPIOX_DARSHAN_LAST, until);
+}
+
+void mpiox_darshan_files_finish(mpiox_darshan_files *files, int64_t processes, double start, double run_time)
 {
     static const int times[] = {MPIOX_DARSHAN_FILE_read_start, MPIOX_DARSHAN_FILE_read_end,
                                 MPIOX_DARSHAN_FILE_write_start, MPIOX_DARSHAN_FILE_write_end};
@@ -275,14 +307,19 @@ void mpiox_darshan_files_finish(mpiox_darshan_files *files, int64_t processes, d
             file->slots[MPIOX_DARSHAN_FILE_ranks].i = file->opened_by_all ? processes : 0;
         if (file->private && !file->shared)
             file->slots[MPIOX_DARSHAN_FILE_root_bytes_written].i = file->root_bytes;
-        for (size_t t = 0; t < sizeof(times) / sizeof(times[0]); t++)
-            if (file->slots[times[t]].i != MPIOX_DARSHAN_NONE)
-                file->slots[times[t]].f += start;
     }
     for (int64_t k = 0; k < files->opener_count; k++) {
         mpiox_darshan_file *file = &files->files[openers[k].file];
 
         if (!file->opened_by_all && (k == 0 || by_file_and_rank(&openers[k - 1], &openers[k]) != 0))
             file->slots[MPIOX_DARSHAN_FILE_ranks].i++;
+    }
+    for (int64_t k = 0; k < files->count; k++) {
+        mpiox_darshan_file *file = &files->files[k];
+
+        extend_to_syncs(file, processes, run_time);
+        for (size_t t = 0; t < sizeof(times) / sizeof(times[0]); t++)
+            if (file->slots[times[t]].i != MPIOX_DARSHAN_NONE)
+                file->slots[times[t]].f += start;
     }
 }

@@ -21,6 +21,7 @@ typedef struct mpiox_darshan_file {
     int8_t shared;  /* has a shared record of POSIX or STDIO */
     int8_t private; /* has records of single ranks of POSIX or STDIO */
     int8_t has_extremes;
+    int8_t synced; /* POSIX has syncs of it */
 } mpiox_darshan_file;
 
 typedef struct mpiox_darshan_opener {
@@ -63,8 +64,9 @@ mpiox_darshan_file *mpiox_darshan_files_at(mpiox_darshan_files *files, uint64_t 
 /* Join a record of `kind` (MPIOX_DARSHAN_POSIX ...). MPIOX_E_NOMEM. */
 int mpiox_darshan_files_join(mpiox_darshan_files *files, const mpiox_darshan_library *library, int kind,
                              const mpiox_darshan_record *record);
-/* After the last record: count ranks, make times absolute (`start`, seconds since 1970). */
-void mpiox_darshan_files_finish(mpiox_darshan_files *files, int64_t processes, double start);
+/* After the last record: count ranks, make times absolute (`start`, seconds since 1970); a file is written until its
+ * last sync ends, `run_time` seconds from the start at most (negative: unknown). */
+void mpiox_darshan_files_finish(mpiox_darshan_files *files, int64_t processes, double start, double run_time);
 /* Read all Lustre records of an open log: `module` is the module's index in the log, `version` its version, `swap` is 1
  * when the log has the other byte order. 0; MPIOX_E_NOMEM; MPIOX_E_CORRUPT; MPIOX_E_UNSUPPORTED for a newer version. */
 int mpiox_darshan_layout_read(mpiox_darshan_files *files, const mpiox_darshan_library *library, void *log, int module,

@@ -145,6 +145,8 @@ static int resolve(void *handle, mpiox_darshan_kind *kind, const char *prefix, c
 
         kind->observed[k] = at < 0 ? -1 : is_double ? kind->counters + at : at;
     }
+    kind->syncs[0] = find_name(integers, kind->counters, prefix, "FSYNCS");
+    kind->syncs[1] = find_name(integers, kind->counters, prefix, "FDSYNCS");
     kind->bytes_read = find_name(integers, kind->counters, prefix, "BYTES_READ");
     kind->bytes_written = find_name(integers, kind->counters, prefix, "BYTES_WRITTEN");
     return 0;

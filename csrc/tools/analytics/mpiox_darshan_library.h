@@ -71,6 +71,7 @@ typedef struct mpiox_darshan_kind {
     /* of a shared record, or -1: times (doubles), bytes and rank of its fastest and slowest rank */
     int fastest_time, slowest_time, fastest_bytes, slowest_bytes, slowest_rank;
     int bytes_read, bytes_written; /* counters, or -1 */
+    int syncs[2];                  /* of fsync and fdatasync, or -1 */
     int observed[MPIOX_DARSHAN_OBSERVED];
 } mpiox_darshan_kind;
 

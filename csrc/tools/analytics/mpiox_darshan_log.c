@@ -555,7 +555,7 @@ static void put_rows(log_reader *reader)
     for (int k = 0; k < MPIOX_DARSHAN_JOB_WIDTH; k++)
         job[k].i = MPIOX_DARSHAN_NONE;
     job[MPIOX_DARSHAN_JOB_files].i = job[MPIOX_DARSHAN_JOB_files_read].i = job[MPIOX_DARSHAN_JOB_files_written].i = 0;
-    mpiox_darshan_files_finish(&reader->files, reader->job.nprocs, start);
+    mpiox_darshan_files_finish(&reader->files, reader->job.nprocs, start, reader->run_time);
     for (int64_t k = 0; k < reader->files.count; k++) {
         mpiox_darshan_file *file = &reader->files.files[k];
 

@@ -181,7 +181,7 @@ static void fuzz_records(void)
         }
         mpiox_darshan_summary_finish(&summary, 1);
         check_summary(&summary);
-        mpiox_darshan_files_finish(&files, 20, 1e9);
+        mpiox_darshan_files_finish(&files, 20, 1e9, 1e3);
         CHECK(files.count <= 200 && (files.count > 0) == (records > 0));
         for (int64_t k = 0; k < files.count; k++) {
             CHECK_EQUAL(mpiox_darshan_map_find(&files.map, files.files[k].id), k);
