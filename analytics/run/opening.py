@@ -23,6 +23,8 @@ from mpiio_ext.common.units import amount_text, count_text, seconds_text, size_t
 
 #: What the library says of a file for which delegates would pay (csrc/core/stats/mpiox_stats_paying.c).
 _PAYS = re.compile(r"would pay here: about (\S+) to (\S+) times.*try (mpiox_delegates=\d+)", re.DOTALL)
+#: Percent that are not told apart from less.
+_LEAST_PERCENT = 0.01
 #: Characters of a command line that is shown within another.
 _MOST_COMMAND = 160
 #: Share of the run time below which time is not worth a word.
@@ -90,6 +92,8 @@ def concrete(command: str, program: str, processes: int) -> str:
 def share_text(io_s: float, run_s: float) -> str:
     """Return how much of the time is I/O: whole percents, below one of them one digit."""
     share = 100 * min(1.0, io_s / run_s) if run_s > 0 else 0.0
+    if 0 < share < _LEAST_PERCENT:
+        return f"less than {_LEAST_PERCENT:g} %"
     return f"{share:.0f} %" if share >= 1 or share == 0 else f"{share:.1g} %"
 
 

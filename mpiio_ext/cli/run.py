@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import os
 import re
 import sys
@@ -250,10 +251,14 @@ def _recorded(
     """Run the program beside the writer of a log or page, or return libraries and settings of any other rank."""
     from mpiio_ext._load import get_tracer
     from mpiio_ext.cli import logged  # not for each rank of a run without them
+    from mpiio_ext.errors import FileSystemError
 
     kinds: list[Callable[[Path], logged.Result]] = [lambda path: logged.DarshanLog(path, dxt), logged.Timeline,
                                                     lambda path: logged.RunPage(path, command)]  # fmt: skip
     results = [kind(Path(target).absolute()) for kind, target in zip(kinds, targets, strict=True) if target is not None]
+    for result in results:
+        if not result.target.name:
+            raise FileSystemError(errno.EISDIR, "is a folder; name a file in it", str(result.target))
     recording = logged.Recording.of(results)
     library, settings = f"{get_tracer()}:{library}", {**settings, **recording.settings()}
     if not dry_run:

@@ -102,6 +102,7 @@ def test_the_status_without_mpi(extension: str, tmp_path: pathlib.Path, script: 
     ("target", "status", "message"),
     [
         (".", 2, "is a folder; name a file in it, for example {path}/run.darshan"),
+        ("/", 2, "/: is a folder; name a file in it"),
         ("missing/log", 2, "there is no folder"),
         ("log", 127, "cannot execute ./missing"),
     ],

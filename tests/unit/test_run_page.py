@@ -316,6 +316,11 @@ def test_how_much_of_the_time_it_was() -> None:
     assert "of the same 200 files by all ranks." in said(shared)
 
 
+def test_a_tiny_share_is_not_told_to_its_last_digit() -> None:
+    assert opening.share_text(6.8e-15, 20.0) == "less than 0.01 %"
+    assert opening.share_text(0.0, 20.0) == "0 %" and opening.share_text(0.04, 20.0) == "0.2 %"
+
+
 def test_a_gain_is_named_only_where_it_was_measured() -> None:
     small = told("small_requests", "Small (independent calls).", mean_request=64.0)
     small[0]["findings"][0]["advice"] = [{"text": "Many files: Do.", "command": "", "see": ""},
