@@ -34,8 +34,8 @@ typedef struct mpiox_storage_call {
 
 typedef struct mpiox_storage_backend {
     const char *name;
-    /* Make one system call: move up to sum(iov) bytes at offset; returns bytes moved (may be short, 0 = end of
-     * file on read) or -errno. */
+    /* Make one system call, or few (most_written): move up to sum(iov) bytes at offset; returns bytes moved (may be
+     * short, 0 = end of file on read) or -errno. */
     int64_t (*transfer)(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset);
     int (*close)(mpiox_storage *storage); /* 0 or -errno; frees the back end's own state */
     /* Make calls together, in any order. The caller has set every `moved` to NOT_STARTED; many() fills in what it did.
@@ -55,6 +55,7 @@ struct mpiox_storage {
     int fd; /* of the posix back end (wrapped or not), else -1; may change while the handle is not pinned */
     struct mpiox_storage_pooled *pooled; /* where the descriptor can be had again; NULL: it stays open */
     bool exact;                          /* nothing is read ahead (mpiox_storage_refresh.h) */
+    int64_t most_written;                /* bytes of one system call that writes one piece; 0: any */
     void *state;
     mpiox_storage_counters counters;
 };

@@ -72,6 +72,13 @@ static void pretend_locks(mpiox_layout *layout)
         fprintf(stderr, "mpiio_ext: MPIOX_LOCKS=%s is ignored: server, token, none or local\n", name);
 }
 
+/* Linux puts a write of 2 MiB and more to a file system with large folios into pages of that size, which it has to make
+ * room for: measured on ext4 of Linux 6.18, a new file takes five times as long as in writes of 1 MiB. */
+static int64_t most_written(mpiox_fs fs)
+{
+    return fs == MPIOX_FS_EXT || fs == MPIOX_FS_XFS || fs == MPIOX_FS_BTRFS || fs == MPIOX_FS_F2FS ? 1 << 20 : 0;
+}
+
 /* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by
  * what it sees itself: a file server's own disk is NFS to the others. */
 static int open_here(mpiox_file *file, const char *path, bool striped)
@@ -92,6 +99,7 @@ static int open_here(mpiox_file *file, const char *path, bool striped)
     else
         mpiox_layout_detect_family(file->storage->fd, &file->layout); /* asks no metadata server */
     mpiox_storage_unpin(file->storage);
+    file->storage->most_written = most_written(file->layout.fs);
     pretend_locks(&file->layout);
     if (!can_be_ours(file))
         return MPIOX_E_UNSUPPORTED;

@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -111,6 +113,36 @@ static void test_posix(const char *folder)
     CHECK_EQUAL(mpiox_storage_open(path, O_RDONLY, 0, NULL, &storage, &error), 0);
     CHECK_EQUAL(mpiox_storage_write(storage, pattern, 10, 20, &error), MPIOX_E_IO);
     CHECK(error.sys_errno == EBADF && error.offset == 20 && error.length == 10);
+    CHECK_EQUAL(mpiox_storage_close(storage), 0);
+}
+
+/* A long write is one request of several calls: the same bytes, also where the calls come to a limit. */
+static void test_writes_in_parts(void)
+{
+    static const int64_t offsets[] = {0, 1, 4095, 4096, 4097, 12288};
+    mpiox_storage *storage;
+    mpiox_error error;
+    struct rlimit old, low;
+    int64_t done;
+    close(open(data_path, O_RDWR | O_CREAT | O_TRUNC, 0600));
+    CHECK_EQUAL(mpiox_storage_open(data_path, O_RDWR, 0, NULL, &storage, &error), 0);
+    storage->most_written = 4096;
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+        const int64_t length = BYTES - (int64_t)i * 1234;
+        CHECK_EQUAL(mpiox_storage_write(storage, pattern + i, length, offsets[i], &error), 0);
+        CHECK_EQUAL(mpiox_storage_read(storage, buffer, length, offsets[i], &done, &error), 0);
+        CHECK(done == length && memcmp(buffer, pattern + i, (size_t)length) == 0);
+        CHECK_EQUAL(storage->counters.write_requests, (int64_t)i + 1);
+    }
+    CHECK_EQUAL(ftruncate(storage->fd, 0), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    low = (struct rlimit){.rlim_cur = 10000, .rlim_max = old.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &low);
+    const int code = mpiox_storage_write(storage, pattern, 20000, 0, &error);
+    setrlimit(RLIMIT_FSIZE, &old);
+    CHECK_EQUAL(code, MPIOX_E_IO);
+    CHECK(error.sys_errno == EFBIG && error.offset == 10000 && error.length == 10000);
     CHECK_EQUAL(mpiox_storage_close(storage), 0);
 }
 
@@ -343,6 +375,7 @@ int main(int argc, char **argv)
         return 2;
     snprintf(data_path, sizeof data_path, "%s/data.h5", argv[2]);
     test_posix(argv[2]);
+    test_writes_in_parts();
     test_refresh(argv[2]);
     test_bad_requests();
     test_short_and_interrupted();
