@@ -261,8 +261,8 @@ def _two_looks(group: str | None, interval_s: float) -> tuple[Observation, ...]:
 #: Subcommand -> (module, attribute, help line).
 _COMMANDS = {
     "status": (__name__, "status", "Show what the I/O delegates of your running programs on this host do."),
-    "wait": ("mpiio_ext.delegates.draining", "wait", "Wait until files that were closed before are all written."),
-    "recover": ("mpiio_ext.delegates.draining", "recover", "Write what killed delegates have left on a disk."),
+    "wait": ("mpiio_ext.delegates.cli_draining", "wait", "Wait until files that were closed before are all written."),
+    "recover": ("mpiio_ext.delegates.cli_draining", "recover", "Write what killed delegates have left on a disk."),
     "arbiter": ("mpiio_ext.delegates.arbiter.command", "arbiter", "Give the jobs of a machine their I/O nodes."),
     "arbitrate": ("mpiio_ext.delegates.arbitration.cli", "arbitrate", "Decide which job gets how many I/O nodes."),
 }

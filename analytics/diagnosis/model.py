@@ -16,7 +16,7 @@ _WIDTH = 100
 #: What is said where no finding has high confidence.
 NOTHING = "No cause stands out."
 #: What is said beside a share of the run time that is little, where records of files are lost.
-LOST = "Darshan had no memory for others, and what these take is not known"
+LOST = "records of others are missing, and what these take is not known"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.diagnosis.activity import Activity
 from mpiio_ext.analytics.run import library
-from mpiio_ext.common.units import count_text
+from mpiio_ext.common.units import count_text, seconds_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _DELEGATED = ("delegated_calls", "delegated_writes", "delegated_reads")
+#: Share of the time in I/O from which on the time in delegates is told.
+_MOST = 0.5
 _WAYS = (("bytes_read", "mpiio_bytes_read"), ("bytes_written", "mpiio_bytes_written"))
 #: Columns that requests of POSIX have made, but those of metadata calls.
 _OF_REQUESTS = ("reads", "writes", "consec_", "seq_", "read_", "write_", "max_offset_", "unaligned", "fastest_",
@@ -72,8 +74,21 @@ def without_requests(activity: Activity, chosen: Collection[int]) -> None:
         del activity.rows[key]
 
 
-def notice(names: Sequence[str]) -> str:
-    """Return what a reader has to know of such files."""
+def notice(names: Sequence[str], statistics: Sequence[Mapping[str, Any]], processes: int, io_s: float) -> str:
+    """Return what a reader has to know of such files.
+
+    Parameters
+    ----------
+    names : of the files.
+    statistics : files as the library has reported them; times are sums over the ranks.
+    processes : ranks of the run.
+    io_s : time of a rank in I/O.
+    """
     more = f" and {count_text(len(names) - 1, 'more file')}" if len(names) > 1 else ""
-    return (f"Others than the ranks (delegates) carried out the accesses to `{names[0]}`{more}: bytes and times are"
+    said = (f"Others than the ranks (delegates) carried out the accesses to `{names[0]}`{more}: bytes and times are"
             " those of the program's own calls, and no cause is looked for in requests.")  # fmt: skip
+    through_s = sum(row["delegated_s"] + row["flush_barrier_s"] for row in statistics) / max(1, processes)
+    if through_s >= _MOST * io_s > 0:
+        said += (f" Each rank spent {seconds_text(through_s)}, on average, in accesses through delegates and waiting"
+                 " for them: a run with `mpiox_delegates=0` shows whether they pay.")  # fmt: skip
+    return said

@@ -219,12 +219,13 @@ def _document(
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     silent = [] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))]
+    through = [delegated.notice(by_others, statistics, processes, times[0])] if by_others else []
     beside = [] if recordings is None else _beside(recordings[0])
     return _plain(
         program=program, sentence=opening.first_sentence(documents, spent, whole=not lacks),
         help=opening.help_of(documents, spent, measured, program, processes),
         facts=_facts(job, files, spent, crowded=crowded), lacks=lacks, crowded=crowded,
-        notices=[*silent, *([delegated.notice(by_others)] if by_others else []), *beside],
+        notices=[*silent, *through, *beside],
         findings=[dataclasses.asdict(one) | {"advice": opening.with_gain(one.advice, measured)}
                   for one in findings(told)],
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],

@@ -19,7 +19,7 @@ _SUMMED = (
     "bytes_written", "bytes_read", "independent_bytes_written", "independent_bytes_read", "write_requests",
     "write_request_bytes", "read_requests", "read_request_bytes", "messages", "message_bytes", "direct_bytes_written",
     "direct_bytes_read", "delegated_calls", "delegated_writes", "delegated_reads", "total_s", "independent_s",
-    "exchange_s", "io_s", "wait_s",
+    "exchange_s", "io_s", "wait_s", "delegated_s", "flush_barrier_s",
 )  # fmt: skip
 _WAYS = ("write", "read")
 _AGGREGATORS = re.compile(r"(\d+ of \d+) aggregators?\b")

@@ -24,8 +24,8 @@ _TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan", "--timeli
 
 
 _LEVELS = ("line", "full", "json")
-#: So like a level is a word that is one with a letter more, less, or in capitals.
-_CLOSE = 0.8
+#: So like a level is a word that is one with a letter more, less, in another place, or in capitals.
+_CLOSE = 0.7
 
 
 class _Run(click.Command):

@@ -135,7 +135,7 @@ def test_of_files_that_logs_have_lost_nobody_says_that_they_take_little(tmp_path
     seen = {1: Activity("", 4, 12.0, lost=True)}
     assert of_job(logs.tables, Known(), {}, {}).conclusion.endswith("That is too little to be worth tuning.")
     assert of_job(logs.tables, Known(), seen, {}).conclusion.endswith(
-        "That is in the files that the logs have; Darshan had no memory for others, and what these take is not known.")
+        "That is in the files that the logs have; records of others are missing, and what these take is not known.")
 
 
 def test_a_log_counts_once_and_logs_of_the_same_name_are_two(tmp_path: pathlib.Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mpiio_ext import delegates
-from mpiio_ext.delegates.draining import recover_cache
+from mpiio_ext.delegates.cli_draining import recover_cache
 from support.launch import PROGRAMS, launcher, preload_environment, python_run
 from support.processes import job
 from support.tiers import slow

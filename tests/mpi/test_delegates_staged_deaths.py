@@ -19,7 +19,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from mpiio_ext.delegates.draining import recover_cache
+from mpiio_ext.delegates.cli_draining import recover_cache
 from support.launch import PROGRAMS, launcher, marked_processes, preload_environment
 from support.processes import Job, job, words
 

@@ -210,7 +210,8 @@ def test_refuses_what_does_not_exist(tmp_path: pathlib.Path) -> None:
     assert "cb_nods does not exist; did you mean cb_nodes?" in refused("-H", "cb_nods=4", "./app")
     assert "bad value" in refused("-H", "*.h5:cb_nodes=four", "./app")
     assert "there is no folder /missing" in refused("--stats=/missing/file", "--", "./app")
-    for word, level in {"line=2": "line", "Full": "full", "ful": "full", "JSON": "json", "lines": "line"}.items():
+    words = {"josn": "json", "line=2": "line", "Full": "full", "ful": "full", "JSON": "json", "lines": "line"}
+    for word, level in words.items():
         said = " ".join(refused(f"--stats={word}", "--", "./app").split())
         assert f"{word!r} is neither a level" in said and f"give `--stats={level}`" in said
     for name in ("./Full", "file", "full.jsonl", "stats"):

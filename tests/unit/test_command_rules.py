@@ -69,6 +69,8 @@ UNUSABLE = {
     "analyze connector convert": "text out.parquet",
     "analyze connector show": "text",
     "analyze connector site": "text",
+    "delegates wait": "--timeout never",
+    "delegates recover": "none",
     "delegates status": "--interval never",
     "delegates arbiter": "--dir text/folder --io-nodes 4",
     "delegates arbiter slurm-watch": "--dir none",
@@ -111,14 +113,15 @@ def test_json_is_a_flag_everywhere() -> None:
 
 
 def test_commands_without_json_print_no_results() -> None:
-    """Their result is a file, a text that is read by another program, or what a program prints that they start."""
+    """Their result is a file, a text for another program, what a program prints that they start, or their status."""
     flagged = {words for words, command in COMMANDS.items() if any("--json" in one.opts for one in command.params)}
     files = {"report", "bench", "bench explore", "bench arbitration", "pioneer all", "pioneer timeline", "pioneer path",
              "pioneer profile", "pioneer synthesize", "analyze", "analyze init", "analyze report",
              "analyze connector convert", "analyze connector site"}  # fmt: skip
     texts = {"bench slurm", "completion", "delegates arbiter slurm-script", "pioneer show"}
     programs = {"run", "trace", "pioneer replay", "delegates arbiter", "delegates arbiter slurm-watch"}
-    assert set(COMMANDS) - flagged == files | texts | programs
+    waits = {"delegates recover", "delegates wait"}
+    assert set(COMMANDS) - flagged == files | texts | programs | waits
 
 
 @pytest.mark.parametrize("command", ["run", "trace"])

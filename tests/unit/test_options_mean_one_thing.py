@@ -110,6 +110,7 @@ SHARED = {
     "--sync": ("flag", "data is brought to the disk inside the time"),
     "--time-scale": ("number", "what times between calls are multiplied by"),
     "--time-zone": ("text", "of times and days without one"),
+    "--timeout": ("duration", "how long something is waited for"),
     "--title": ("text", "heading of the page"),
     "--top": ("number", "how many are named"),
     "--trials": ("number", "settings that are tried at most"),

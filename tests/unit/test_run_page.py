@@ -21,8 +21,8 @@ from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.timeline import rank_chart
+from mpiio_ext.analytics.run import delegated, gather, library, opening, over_time
 from mpiio_ext.analytics.run import files as accessed
-from mpiio_ext.analytics.run import gather, library, opening, over_time
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
 from mpiio_ext.cli import logged, main
@@ -319,6 +319,13 @@ def test_how_much_of_the_time_it_was() -> None:
 def test_a_tiny_share_is_not_told_to_its_last_digit() -> None:
     assert opening.share_text(6.8e-15, 20.0) == "less than 0.01 %"
     assert opening.share_text(0.0, 20.0) == "0 %" and opening.share_text(0.04, 20.0) == "0.2 %"
+
+
+def test_time_in_delegates_is_told_where_it_is_most_of_it() -> None:
+    rows = [{"delegated_s": 6.0, "flush_barrier_s": 2.0}, {"delegated_s": 0.0, "flush_barrier_s": 0.0}]
+    slow = delegated.notice(["a", "b"], rows, 4, 2.5)
+    assert "`a` and 1 more file" in slow and "spent 2 s, on average" in slow and "mpiox_delegates=0" in slow
+    assert "on average" not in delegated.notice(["a"], rows, 4, 4.5) + delegated.notice(["a"], [], 4, 0.0)
 
 
 def test_a_gain_is_named_only_where_it_was_measured() -> None:
