@@ -79,7 +79,7 @@ def _check_file(name: str) -> str:
 
 def _check_statistics(name: str) -> str:
     """Return the absolute name of a file that statistics can be appended to."""
-    word = "" if "/" in name else name.partition("=")[0].lower()
+    word = "" if {"/", "."} & set(name) else name.partition("=")[0].lower()
     level = next(iter(difflib.get_close_matches(word, _LEVELS, n=1, cutoff=_CLOSE)), None)
     if level is not None:
         raise click.BadParameter(
