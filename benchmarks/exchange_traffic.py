@@ -16,6 +16,7 @@ node that accesses most of it.
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -222,10 +223,14 @@ class Exchange:
     def _first_windows(self) -> Ints:
         """Return the window that each aggregator begins with."""
         turn = self.pattern.period_bytes // self.window_bytes
-        if not 2 <= turn <= self.rounds:
+        if turn < 2:
             return np.zeros(self.count, dtype=np.int64)
-        wanted = np.arange(self.count, dtype=np.int64) * turn // self.count
-        return (wanted - self.starts[:-1] // self.window_bytes) % turn
+        number = np.arange(self.count, dtype=np.int64)
+        if self.rounds < turn:
+            way = math.gcd(max(1, self.pattern.file_bytes // self.count // self.window_bytes), turn)
+            places = turn // way
+            return number // places * way // -(-self.count // places) % self.rounds
+        return (number * turn // self.count - self.starts[:-1] // self.window_bytes) % turn
 
     def _has_choice(self) -> bool:
         """Tell whether some node's range leaves an eighth of the file or more; else pieces lie in turn."""

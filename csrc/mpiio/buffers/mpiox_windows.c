@@ -25,7 +25,7 @@ void mpiox_windows_turn(mpiox_call *call)
     const int64_t period = call->reduction.period;
     call->turn = 0;
     if (mpiox_topology_one_node(b->file->topology) || call->n_used > 0 || period == INT64_MAX ||
-        period / b->window_bytes < 2 || period / b->window_bytes > call->rounds)
+        period / b->window_bytes < 2)
         return;
     for (int a = 0; a < b->n_aggregators; a++) {
         const mpiox_domain *domain = &b->plan->domains[a];
@@ -35,17 +35,30 @@ void mpiox_windows_turn(mpiox_call *call)
     call->turn = period / b->window_bytes;
 }
 
-/* The window that the aggregator begins with: its part of the period behind the period's beginning. */
+static int64_t share_of(int64_t whole, int64_t part, int64_t parts)
+{
+    return whole / parts * part + whole % parts * part / parts;
+}
+
+/* The window that the aggregator begins with. Where a domain has a whole period: its part of the period behind the
+ * period's beginning. Else domains begin at as many places of the period as `places`, one after the other; of those
+ * that begin at the same one each goes on by its part of the way to the next place. */
 static int64_t first_window(const mpiox_call *call, int aggregator, int64_t *windows)
 {
     const mpiox_buffers *b = call->b;
-    const int64_t start = b->plan->geometry.start, n = b->n_aggregators, turn = call->turn;
+    const mpiox_geometry *geometry = &b->plan->geometry;
+    const int64_t n = b->n_aggregators, turn = call->turn;
     *windows = mpiox_plan_windows(b->plan, aggregator, b->window_bytes);
     if (turn == 0 || *windows == 0)
         return 0;
+    if (*windows < turn) {
+        const int64_t each = (geometry->end - geometry->start) / n / b->window_bytes,
+                      way = mpiox_common_divisor(each > 0 ? each : 1, turn), places = turn / way;
+        return share_of(way, aggregator / places, (n + places - 1) / places) % *windows;
+    }
     const int64_t domain = b->plan->domains[aggregator].sets[0].offset,
-                  at = (domain > start ? domain : start) / b->window_bytes % turn,
-                  wanted = turn / n * aggregator + turn % n * aggregator / n;
+                  at = (domain > geometry->start ? domain : geometry->start) / b->window_bytes % turn,
+                  wanted = share_of(turn, aggregator, n);
     return (wanted >= at ? wanted - at : wanted - at + turn) % *windows;
 }
 
