@@ -60,7 +60,7 @@ def _phases(rows: list[dict[str, Any]]) -> Panel:
     marks += [Line(x=[at - 0.18, at + 0.18], y=2 * [1e3 * one["seconds"]], width=1.6, name="elapsed")
               for at, one, _ in sides]
     title = f"write, {most:,} nodes: busy time of the busiest node\nby phase, ms (left mpiio_ext, right ROMIO)"
-    return Panel(marks=marks, title=title, legend=True,
+    return Panel(marks=marks, title=title,
                  x=Axis(ticks=[(at, row["pattern"]) for at, row in enumerate(rows)]))
 
 
