@@ -72,8 +72,8 @@ static void pretend_locks(mpiox_layout *layout)
         fprintf(stderr, "mpiio_ext: MPIOX_LOCKS=%s is ignored: server, token, none or local\n", name);
 }
 
-/* Linux puts a write of 2 MiB and more to a file system with large folios into pages of that size, which it has to make
- * room for: measured on ext4 of Linux 6.18, a new file takes five times as long as in writes of 1 MiB. */
+/* In writes of 2 MiB and more a new file on ext4 of Linux 6.18 takes five times as long as in writes of 1 MiB
+ * (docs/performance.md): presumably, large folios need pages of that size. The others have large folios, too. */
 static int64_t most_written(mpiox_fs fs)
 {
     return fs == MPIOX_FS_EXT || fs == MPIOX_FS_XFS || fs == MPIOX_FS_BTRFS || fs == MPIOX_FS_F2FS ? 1 << 20 : 0;

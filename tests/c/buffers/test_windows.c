@@ -136,58 +136,46 @@ static void check_after(int aggregator)
     }
 }
 
-/* The same of so many nodes that a domain is a part of the period: so many aggregators for each node as there are. */
-static void spread_over_short_domains(void)
+/* Pieces of a window each, dealt to the nodes in turn, in even domains of `each` windows: of the aggregators' windows of
+ * the first round, how many are of each node. */
+static void first_round(int nodes, int aggregators, int64_t each, int *met)
 {
-    enum { WINDOW = 16, NODES = 64, EACH = 4, COUNT = 8 * NODES };
-    const mpiox_geometry geometry = {0, (int64_t)WINDOW * EACH * COUNT, WINDOW, 1, COUNT};
-    int met[NODES] = {0};
+    enum { WINDOW = 64 };
+    const mpiox_geometry geometry = {0, WINDOW * aggregators * each, WINDOW, 1, aggregators};
 
     mpiox_plan_free(buffers.plan);
     CHECK_EQUAL(mpiox_plan_create(mpiox_partition_find("even"), &geometry, &buffers.plan), MPIOX_OK);
-    buffers.n_aggregators = COUNT;
-    topology.n_nodes = NODES;
+    buffers.n_aggregators = aggregators;
+    topology.n_nodes = nodes;
     buffers.window_bytes = WINDOW;
     call.reduction.occupied[0] = (mpiox_interval){0, geometry.end};
-    call.reduction.period = (int64_t)WINDOW * NODES;
-    call.rounds = EACH;
+    call.reduction.period = (int64_t)WINDOW * nodes;
+    call.rounds = each;
     call.n_used = 0;
     mpiox_windows_turn(&call);
-    for (int a = 0; a < COUNT; a++) {
+    CHECK_EQUAL(call.turn, nodes);
+    memset(met, 0, sizeof *met * (size_t)nodes);
+    for (int a = 0; a < aggregators; a++) {
         CHECK_EQUAL(mpiox_window_extents(&call, a, 0, list), 1);
-        met[list[0].offset / WINDOW % NODES]++;
+        met[list[0].offset / WINDOW % nodes]++;
     }
-    for (int node = 0; node < NODES; node++)
-        CHECK(met[node] >= COUNT / NODES / 2 && met[node] <= 2 * COUNT / NODES);
 }
 
-/* Pieces of a window each in turn over as many nodes as aggregators: each round has a window of every node, whatever
- * the domains' length is. */
+/* A round has a window of every node: of domains of any length that have a whole period, and of shorter ones. */
 static void spread(void)
 {
-    enum { WINDOW = 64 };
+    enum { NODES = 64, EACH = 8 };
+    int met[NODES];
+
     for (int nodes = 2; nodes <= AGGREGATORS; nodes++)
         for (int64_t each = nodes; each < 5 * nodes; each++) {
-            const mpiox_geometry geometry = {0, WINDOW * nodes * each, WINDOW, 1, nodes};
-            bool met[AGGREGATORS] = {false};
-
-            mpiox_plan_free(buffers.plan);
-            CHECK_EQUAL(mpiox_plan_create(mpiox_partition_find("even"), &geometry, &buffers.plan), MPIOX_OK);
-            buffers.n_aggregators = topology.n_nodes = nodes;
-            buffers.window_bytes = WINDOW;
-            call.reduction.occupied[0] = (mpiox_interval){0, geometry.end};
-            call.reduction.period = (int64_t)WINDOW * nodes;
-            call.rounds = each;
-            call.n_used = 0;
-            mpiox_windows_turn(&call);
-            CHECK_EQUAL(call.turn, nodes);
-            for (int a = 0; a < nodes; a++) {
-                CHECK_EQUAL(mpiox_window_extents(&call, a, 0, list), 1);
-                const int64_t node = list[0].offset / WINDOW % nodes;
-                CHECK(!met[node]);
-                met[node] = true;
-            }
+            first_round(nodes, nodes, each, met);
+            for (int node = 0; node < nodes; node++)
+                CHECK_EQUAL(met[node], 1);
         }
+    first_round(NODES, EACH * NODES, 4, met);
+    for (int node = 0; node < NODES; node++)
+        CHECK(met[node] >= EACH / 2 && met[node] <= 2 * EACH);
 }
 
 int main(int argc, char **argv)
@@ -208,7 +196,6 @@ int main(int argc, char **argv)
     }
     CHECK(turned > CASES / 20 && turned < CASES / 2);
     spread();
-    spread_over_short_domains();
     mpiox_plan_free(buffers.plan);
     return check_exit();
 }
