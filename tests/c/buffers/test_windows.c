@@ -136,8 +136,8 @@ static void check_after(int aggregator)
     }
 }
 
-/* Pieces of a window each, dealt to the nodes in turn, in even domains of `each` windows: of the aggregators' windows of
- * the first round, how many are of each node. */
+/* Pieces of a window each, dealt to the nodes in turn, in even domains of `each` windows: of the aggregators' windows
+ * of the first round, how many are of each node. */
 static void first_round(int nodes, int aggregators, int64_t each, int *met)
 {
     enum { WINDOW = 64 };
