@@ -102,6 +102,26 @@ def test_what_delegates_write_is_the_programs(thread: bool, tmp_path: pathlib.Pa
         assert not any(one["name"] == "bandwidth" for one in document["charts"])
 
 
+def test_opens_are_the_calls_of_the_ranks_not_of_one_of_them(tmp_path: pathlib.Path) -> None:
+    """All four ranks open a file 300 times by MPI-IO; below it, rank 0 opens and syncs it for them all."""
+    for rank in range(4):
+        calls = []
+        for number in range(300):
+            at = 10**7 * number
+            calls.append(Call(operation="MPI_File_open", start=at, duration=6 * 10**6, comm_size=4, mode=9))
+            if rank == 0:
+                calls += [Call(operation=name, start=at + 10**6 * step, duration=10**6, depth=1, result=3 * (step < 2))
+                          for step, name in enumerate(("open", "open", "fsync"), 1)]  # fmt: skip
+            calls.append(Call(operation="pwrite", start=at + 6 * 10**6 + 200, depth=1, offset=rank, size=1, result=1))
+            calls.append(Call(operation="MPI_File_write_at", start=at + 6 * 10**6, duration=2000, offset=rank, size=1))
+            calls.append(Call(operation="MPI_File_close", start=at + 7 * 10**6, duration=10**6))
+        record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 4")
+    document = of_folder(tmp_path)
+    assert "opens of `a`, 300 times by each rank" in document["sentence"], document["sentence"]
+    told = [finding["title"] for finding in document["findings"]]
+    assert not any("rank 0" in title or "syncs" in title for title in told), told
+
+
 def test_what_the_library_has_chosen_is_not_advised_against(tmp_path: pathlib.Path) -> None:
     """Small collective calls that it carries out as they are; a program that has asked for that is told to let it."""
     for rank in range(2):
