@@ -192,7 +192,7 @@ def _document(
     from mpiio_ext.analytics.factors.extract import with_jobs
     from mpiio_ext.analytics.factors.files import Files
     from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
-    from mpiio_ext.analytics.run import arrays, conflicts, delegated
+    from mpiio_ext.analytics.run import arrays, conflicts, delegated, machine
     from mpiio_ext.analytics.run import files as accessed
     from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
@@ -213,7 +213,9 @@ def _document(
         taken = bool(statistics) and (command == opening.TAKEN or by_library or lost)
         return None if taken else opening.concrete(command, program, processes)
 
-    told = diagnoses(tables, Known(activity=activity), concrete=concrete)
+    given = machine.of(recordings[0]) if recordings is not None else machine.Machine()
+    told = diagnoses(tables, Known(activity=activity, waited_s=given.waited_s if given.loaded else 0.0),
+                     concrete=concrete)  # fmt: skip
     documents = [one["document"] for one in told]
     files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
     rows = accessed.table(files, activity, processes, run_s) if len(files) else []
@@ -222,7 +224,8 @@ def _document(
         row["arrays"] = arrays.told(seen.views.get(row["file"], ())) if seen is not None else ""
     times = _times(files, activity, processes, run_s, seen)
     mapped = _mapped(files, activity, run_s)
-    spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped)
+    spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped,
+                          no_cpu=given.share if given.loaded else 0.0)  # fmt: skip
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     silent = [] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))]
@@ -231,8 +234,8 @@ def _document(
     return _plain(
         program=program, sentence=opening.first_sentence(documents, spent, whole=not lacks),
         help=opening.help_of(documents, spent, measured, program, processes),
-        facts=_facts(job, files, spent, crowded=crowded), lacks=lacks, crowded=crowded,
-        notices=[*silent, *through, *beside],
+        facts=[*_facts(job, files, spent, crowded=crowded), *given.facts()], lacks=lacks, crowded=crowded,
+        notices=[*silent, *through, *beside, *given.notice()],
         findings=[dataclasses.asdict(one) | {"advice": opening.with_gain(one.advice, measured)}
                   for one in findings(told)],
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],

@@ -7,6 +7,7 @@ import json
 import pathlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mpiio_ext
@@ -120,6 +121,30 @@ def test_opens_are_the_calls_of_the_ranks_not_of_one_of_them(tmp_path: pathlib.P
     assert "opens of `a`, 300 times by each rank" in document["sentence"], document["sentence"]
     told = [finding["title"] for finding in document["findings"]]
     assert not any("rank 0" in title or "syncs" in title for title in told), told
+
+
+def test_waiting_for_a_cpu_is_no_cause(tmp_path: pathlib.Path) -> None:
+    """Collective calls that take longer than their requests, on a machine with room, and on one without."""
+    for rank in range(2):
+        calls = writes([1], 0.1, 1.0, within="MPI_File_write_at_all")
+        calls = [dataclasses.replace(call, duration=call.duration * (10 if call.depth == 0 else 1)) if call.size > 0
+                 else call for call in calls]  # fmt: skip
+        calls = [dataclasses.replace(call, start=call.start * 10, offset=call.offset + rank * SIZE) for call in calls]
+        record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 2")
+    quiet = of_folder(tmp_path)
+    assert "no rank was in a request" in quiet["sentence"], quiet["sentence"]
+    for path in tmp_path.glob("*.mpioxrec"):
+        data = bytearray(path.read_bytes())
+        header = np.frombuffer(data, recordings._HEADER, 1)
+        for name, value in (("stopped", header["started"][0] + 11 * SECOND), ("queued", [1, 8 * SECOND + 1])):
+            header[name] = value
+        path.write_bytes(data)
+    loaded = of_folder(tmp_path)
+    assert loaded["findings"] == []
+    assert "while a rank waited for a CPU for 73 % of the time; nothing to change." in loaded["sentence"]
+    assert sum("waited for a CPU for 8 s of 11 s (73 %)" in notice for notice in loaded["notices"]) == 1
+    assert not any("CPU" in notice for notice in quiet["notices"])
+    assert ", 8 s (of 11 s " in facts(loaded)["CPU time of a rank, waiting for a CPU"]
 
 
 def test_what_the_library_has_chosen_is_not_advised_against(tmp_path: pathlib.Path) -> None:
