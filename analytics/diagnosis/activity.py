@@ -163,6 +163,11 @@ class Calls:
     opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view.
     given : share of its bytes that the rank with most of them gives to MPI-IO calls, or gets; 0 if not known.
     unclosed : MPI-IO has opened it, and nobody has closed it.
+    asked : mapping of bool to array (5)
+        Of calls of MPI-IO that read (False) or write (True): pairs of successive ones of a rank, with places that are
+        known; those of them that are adjacent, that lie behind, and that have the distance of the pair before; and
+        calls whose place is not known.
+    askers : ranks that move bytes by MPI-IO.
     """
 
     syncs: int = 0
@@ -176,6 +181,8 @@ class Calls:
     opening: float = 0.0
     given: float = 0.0
     unclosed: bool = False
+    asked: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
+    askers: set[int] = dataclasses.field(default_factory=set)
 
 
 @dataclasses.dataclass

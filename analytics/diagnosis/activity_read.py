@@ -362,6 +362,7 @@ def _add_requests(found: Activity, log: DarshanFile, layouts: Mapping[int, Layou
             _add_durations(found, batch, batch.write[batch.of] == way, way)
     for batch in _batches(log, "DXT_MPIIO", found) if "DXT_MPIIO" in log.modules else ():
         _add_ways(ways, batch)
+        _add_asked(found, batch)
         for number, (file, access) in enumerate(zip(batch.file.tolist(), batch.records, strict=True)):
             if (into := sums.get((file, access.write))) is not None:
                 start, end = batch.part(number)
@@ -407,6 +408,23 @@ def _add_records(sums: dict[tuple[int, bool], _Sums], batch: _Batch, layouts: Ma
         into.ranks[access.rank] = new
         into.union.add(*merged(*batch.part(number)))
         _add_places(into, batch, batch.place(number), access)
+
+
+def _add_asked(found: Activity, batch: _Batch) -> None:
+    """Add how calls of MPI-IO follow each other."""
+    after = batch.before()
+    after = after[(batch.offset[after] >= 0) & (batch.offset[after - 1] >= 0)]
+    distance = batch.offset[after] - batch.offset[after - 1] - batch.length[after - 1]
+    counts = [np.bincount(batch.of[after], which, len(batch.records)) for which in (
+        np.ones(len(after)), distance == 0, distance >= 0, _regular(batch, after, distance))]  # fmt: skip
+    values = np.stack([*counts, batch.sum((batch.offset < 0).astype(float))]).T
+    moved = batch.sum(batch.length.astype(float)) > 0
+    for file, way, rank, moves, value in zip(batch.file.tolist(), batch.write.tolist(), batch.rank.tolist(),
+                                             moved.tolist(), values, strict=True):  # fmt: skip
+        calls = found.calls.setdefault(file, Calls())
+        calls.asked[bool(way)] = calls.asked.get(bool(way), np.zeros(5)) + value
+        if moves:
+            calls.askers.add(int(rank))
 
 
 def _regular(batch: _Batch, after: Whole, distance: Whole) -> Numbers:

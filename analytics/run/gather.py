@@ -177,10 +177,11 @@ def _tables(
     tables = dict(by_job([(log, converted.tables)])[0].tables)
     files = _of_the_program(tables["darshan_file"])
     by_others = delegated.delegated(files, statistics)
-    tables["darshan_file"] = delegated.as_asked_for(files, by_others)
+    unseen = {*by_others, *delegated.mapped(files, statistics)}
+    tables["darshan_file"] = delegated.as_asked_for(files, unseen)
     activity = activity_of(log, tables)
     if activity is not None:
-        delegated.without_requests(activity, by_others)
+        delegated.without_requests(activity, unseen)
     names = zip(files["file_id"].to_pylist(), files["file"].to_pylist(), strict=True)
     return tables, activity, [name or f"file {number}" for number, name in names if number in by_others]
 
@@ -192,7 +193,7 @@ def _document(
     from mpiio_ext.analytics.factors.extract import with_jobs
     from mpiio_ext.analytics.factors.files import Files
     from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
-    from mpiio_ext.analytics.run import arrays, conflicts, delegated, machine
+    from mpiio_ext.analytics.run import conflicts, delegated, machine
     from mpiio_ext.analytics.run import files as accessed
     from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
@@ -220,8 +221,7 @@ def _document(
     files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
     rows = accessed.table(files, activity, processes, run_s) if len(files) else []
     seen = _seen(recordings, activity, rows)
-    for row in rows:
-        row["arrays"] = arrays.told(seen.views.get(row["file"], ())) if seen is not None else ""
+    _tell(rows, files, activity, seen, library.table(statistics))
     times = _times(files, activity, processes, run_s, seen)
     mapped = _mapped(files, activity, run_s)
     spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped,
@@ -244,6 +244,24 @@ def _document(
         hints=library.hints(statistics), storage=storage, locks=conflicts.table(log, names, storage, statistics),
         charts=[dataclasses.asdict(chart) for chart in _charts(log, activity, seen, rows)],
     )  # fmt: skip
+
+
+def _tell(
+    rows: Sequence[dict[str, Any]], files: Files, activity: Activity | None, seen: Seen | None,
+    library_rows: Sequence[Mapping[str, Any]],
+) -> None:  # fmt: skip
+    """Put into rows of files what the program asked for, what reached the file system, and its arrays, in words."""
+    from mpiio_ext.analytics.diagnosis.activity import Calls
+    from mpiio_ext.analytics.run import arrays, asked
+
+    numbers = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
+    for row in rows:
+        views = seen.views.get(row["file"], ()) if seen is not None else ()
+        calls = Calls() if activity is None else activity.calls.get(numbers.get(row["file"], 0), Calls())
+        mine = [one for one in library_rows if library.is_of({"path": one["file"]}, row["file"])]
+        row["asked"] = asked.by_program(row, calls, views)
+        row["reached"] = asked.by_storage(row, mine, mapped=not (row["reads"] or row["writes"]))
+        row["arrays"] = arrays.told(views)
 
 
 def _times(
@@ -307,11 +325,13 @@ def _of_mapped(name: str) -> str:
 
 
 def _facts(job: Mapping[str, Any], files: Files, spent: opening.Spent, *, crowded: bool) -> list[list[str]]:
+    from mpiio_ext.analytics.run import files as accessed
+
     others = [["other calls on files", f"up to {seconds_text(spent.other_s)}: failed ones, unlink, mkdir, fallocate"]]
     used = np.nansum([files[name] for name in ("opens", "bytes_read", "bytes_written")], axis=0) > 0
     names = files.table["file"].to_pylist()
     opened = sum(bool(it) and not (name or "").startswith("<STD") for name, it in zip(names, used, strict=True))
-    moved = (float(np.nansum(files[name])) for name in ("bytes_read", "bytes_written"))
+    moved = map(float, accessed.asked_bytes(files))
     return [
         ["program", str(job["exe"] or job["app"] or "not known")],
         ["processes", f"{job['processes'] or 1:,}"],

@@ -212,14 +212,21 @@ def _without_cause(told: Sequence[Document], spent: Spent) -> str:
         verb = "written" if way == "write" else "read"
         said = f": {amount_text(size)} were {verb} at {amount_text(rate)}/s{'' if low else ', which is not low'}"
     first = next(iter(spent.files), None)
-    each = first.get(f"mean_{way}_bytes") if said and len(spent.files) == 1 and first is not None else None
-    said += f", in requests of {amount_text(each)}" if each and low else ""
-    right = bool(said) and (not low or (each or 0) >= LARGE) and not any(one["findings"] for one in told)
+    each, what = _each(first, way) if said and len(spent.files) == 1 and first is not None else (0.0, "")
+    said += f", in {what} of {amount_text(each)}" if each and low else ""
+    right = bool(said) and (not low or each >= LARGE) and not any(one["findings"] for one in told)
     if len(spent.files) > 1 and first is not None and first["time_s"] >= _MOST * spent.io_s:
         said += f"; most of the time was that of `{first['file'].rsplit('/', 1)[-1]}`"
     if spent.no_cpu:
         said += f", while a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time"
     return f"no cause of slow I/O stands out{said}{'; nothing to change' if right else ''}."
+
+
+def _each(row: Document, way: str) -> tuple[float, str]:
+    """Return the mean bytes of what the program asked for in one direction, and whether by calls or by requests."""
+    calls = row.get(f"collective_{way}s", 0) + row.get(f"independent_{way}s", 0)
+    asked = row.get(f"asked_{'read' if way == 'read' else 'written'}_bytes") or 0
+    return (asked / calls, "calls") if calls else (row.get(f"mean_{way}_bytes") or 0.0, "requests")
 
 
 def _bandwidth(one: Document) -> tuple[float, float, float, bool, str] | None:

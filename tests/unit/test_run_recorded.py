@@ -123,6 +123,31 @@ def test_opens_are_the_calls_of_the_ranks_not_of_one_of_them(tmp_path: pathlib.P
     assert not any("rank 0" in title or "syncs" in title for title in told), told
 
 
+def test_what_the_program_asked_for_is_not_what_reached_the_file_system(tmp_path: pathlib.Path) -> None:
+    """Both ranks write large pieces in turn, collectively; below, rank 0 alone writes small ones, here and there."""
+    for rank in range(2):
+        calls = []
+        for number in range(8):
+            at = number * SECOND // 10
+            place = {"offset": (2 * number + rank) * SIZE, "size": SIZE}
+            for part in range(8 * (rank == 0)):
+                below = {"offset": (16 * number + 5 * part % 8) * SIZE // 4, "size": SIZE // 8, "result": SIZE // 8}
+                calls.append(Call(operation="pwrite", start=at + part * 10**6, duration=10**5, depth=1, **below))
+            calls.append(Call(operation="MPI_File_write_at_all", start=at, duration=SECOND // 12, **place))
+        record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 2")
+    (row,) = of_folder(tmp_path)["files"]
+    assert row["asked"] == "written: 16 collective calls of 1 MiB each, strided"
+    assert row["who"] == "all 2 ranks" and row["asked_written_bytes"] == 16 * SIZE
+    assert row["reached"] == "written: 64 requests, 100 % of 100 KiB to 1 MiB, random places"
+    line = {"kind": "file", "path": "/d/a", "ranks": 2, "collective_writes": 16, "write_requests": 40,
+            "write_request_bytes": 40 * SIZE}  # fmt: skip
+    (tmp_path / STATISTICS).write_text(json.dumps(line) + "\n")
+    document = of_folder(tmp_path)
+    assert document["files"][0]["reached"].startswith("40 requests of 1 MiB on average, some of them through mapped")
+    assert document["files"][0]["asked"] == row["asked"] and document["findings"] == []
+    assert "16.8 MB" in facts(document)["read, written"]
+
+
 def test_waiting_for_a_cpu_is_no_cause(tmp_path: pathlib.Path) -> None:
     """Collective calls that take longer than their requests, on a machine with room, and on one without."""
     for rank in range(2):
