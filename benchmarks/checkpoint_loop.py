@@ -1,6 +1,6 @@
 """Compute, checkpoint, compute: how long the program waits, natively, with a thread of its own, and with staged closes.
 
-Usage: ``python benchmarks/checkpoint_loop.py [--path /dev/shm] [--ranks 2] [--seconds 2] [--megabytes 128] [--times 5]``
+Usage: ``python benchmarks/checkpoint_loop.py [--path /dev/shm] [--ranks 2] [--seconds 2] [--megabytes 128]``
 
 Every rank computes, all write a checkpoint to a new file, and so on. Launches itself on the MPI of the Python that runs
 this; ways take turns within each round, the order rotated:
@@ -8,18 +8,18 @@ this; ways take turns within each round, the order rotated:
 compute     no checkpoint at all: what the rest is held against
 native      the MPI library alone
 double      the same, by hand: a rank copies its part, and a thread with a communicator of its own writes the copy
-staged      ``mpiox_close=staged`` with ``--delegates`` delegates, whose caches have room for one checkpoint and a half
+staged      ``mpiox_close=staged`` with ``--delegates`` delegates, whose caches have room for 1.5 checkpoints
 
-What is written: ``segments``, eight arrays by a collective call each; ``blocks``, blocks of 32 KiB by independent calls,
+What is written: ``segments``, eight arrays by a collective call each; ``blocks``, 32 KiB each by independent calls,
 dealt to the ranks in turn for each of 24 unknowns, as FLASH-IO does; ``hdf5``, eight datasets by h5py, collectively.
 
 A rank computes until it has had so much processor time (``--compute cpu``), or sleeps as one whose accelerator computes
 (``sleep``). Waiting is the time inside open, writes and close, the longest of the ranks, and behind the last checkpoint
 a rank computes once more. The loop ends when the last rank has computed; the job, when mpirun returns and everything is
-in the files, which are then compared byte by byte. Memory is the largest resident size of each delegate, and its cap.
+in the files, which are then compared byte by byte. Memory is the largest resident size of a delegate, and its cap.
 
-``--latency-us`` and ``--mbps`` slow the requests to the files, for all ways alike (``slow_storage.c``): the rate is that
-of all processes together.
+``--latency-us`` and ``--mbps`` slow the requests to the files, for all ways alike (``slow_storage.c``): the rate is
+that of all processes together.
 """
 
 from __future__ import annotations

@@ -226,6 +226,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/server/mpiox_server_pages.c
     csrc/iod/server/mpiox_server_ranges.c
     csrc/iod/server/mpiox_server_replica.c
+    csrc/iod/server/mpiox_server_scratch.c
     csrc/iod/server/mpiox_server_run.c
     csrc/iod/server/mpiox_server_share.c
     csrc/iod/server/mpiox_server_state.c

@@ -48,7 +48,7 @@ static void make_whole(mpiox_service *service, const char *path, mpiox_forwarded
 
     while (*hold != NULL) {
         mpiox_forwarded_hold_flush(*hold, &ignored);
-        if (!*hidden || mpiox_now() > until)
+        if (!*hidden || mpiox_forwarded_hold_is_scratch(*hold) || mpiox_now() > until)
             return;
         mpiox_forwarded_hold_end(*hold, true);
         poll(NULL, 0, 2);
@@ -66,7 +66,7 @@ static bool is_to_be_hidden(const mpiox_mpi_staging_opening *opening)
 {
     const int access_mode = opening->amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
 
-    return opening->hints->close == MPIOX_CLOSE_STAGED && goes_through(opening) && opening->amode & MPI_MODE_CREATE &&
+    return opening->hints->close != MPIOX_CLOSE_WRITTEN && goes_through(opening) && opening->amode & MPI_MODE_CREATE &&
            (access_mode == MPI_MODE_WRONLY || access_mode == MPI_MODE_RDWR) &&
            mpiox_mpi_path(opening->filename) == opening->filename && !is_there(opening->filename);
 }
@@ -92,6 +92,7 @@ static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
         code = mpiox_storage_staging_create(name, out->made, service->count);
     }
     out->hidden = out->made = code == 0;
+    out->scratch = out->made && opening->hints->close == MPIOX_CLOSE_NEVER;
     if (code == EEXIST || code == ENAMETOOLONG) /* else the MPI library says what is wrong with the folder */
         fprintf(stderr,
                 "mpiio_ext: %s: no name for what is not all written yet (%s%s): it has its own from the start\n",
@@ -109,6 +110,7 @@ mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *openi
         if (!goes_through(opening))
             make_whole(service, mpiox_mpi_path(opening->filename), hold, &out.hidden);
         out.held = *hold != NULL;
+        out.scratch = out.held && mpiox_forwarded_hold_is_scratch(*hold);
     }
     if (out.held || !is_to_be_hidden(opening))
         return out;

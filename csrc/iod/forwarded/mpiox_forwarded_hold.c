@@ -16,6 +16,7 @@
 
 struct mpiox_forwarded_hold {
     mpiox_service *service;
+    bool scratch;
     int32_t index[]; /* [service->count] of the record; -1: that delegate has none */
 };
 
@@ -62,8 +63,10 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path)
         snprintf(slot.text, sizeof slot.text, "%s", path);
         if (mpiox_forwarded_request_of(&hold->service->delegates[i], &slot) != MPIOX_OK)
             continue;
-        if (slot.arg[0] == MPIOX_HOLD_HELD)
+        if (slot.arg[0] == MPIOX_HOLD_HELD) {
             hold->index[i] = slot.file;
+            hold->scratch |= slot.arg[1] == 1;
+        }
         if (slot.arg[0] == MPIOX_HOLD_HELD || result == MPIOX_HOLD_NONE)
             result = (int)slot.arg[0];
     }
@@ -76,8 +79,10 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
     char *real = realpath(path, NULL);
     int result = MPIOX_HOLD_NONE;
 
-    if (hold)
+    if (hold) {
         hold->service = service;
+        hold->scratch = false;
+    }
     while (hold && real && (result = ask_all(hold, real)) == MPIOX_HOLD_SOON)
         poll(NULL, 0, 1);
     free(real);
@@ -85,6 +90,11 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
         return hold;
     free(hold);
     return NULL;
+}
+
+bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold)
+{
+    return hold->scratch;
 }
 
 /* One request to each delegate that has the file. The first failure is the error. */
@@ -120,6 +130,7 @@ void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
     mpiox_error ignored;
     mpiox_slot slot = {.op = MPIOX_OP_DISCARD};
 
+    slot.arg[1] = 1;
     tell_all(hold, &slot, &ignored);
 }
 

@@ -53,6 +53,11 @@ int mpiox_server_trim_replica(mpiox_server *server, int32_t file)
     return MPIOX_OK;
 }
 
+void mpiox_server_discard_pages(mpiox_server *server, int32_t file)
+{
+    discard_all(server, file, false);
+}
+
 void mpiox_server_forget_replicas(mpiox_server *server)
 {
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
