@@ -147,6 +147,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/arbiter/mpiox_program.c
     csrc/iod/cache/mpiox_cache.c
     csrc/iod/cache/mpiox_cache_errors.c
+    csrc/iod/cache/mpiox_cache_kept.c
     csrc/iod/cache/mpiox_cache_layout.c
     csrc/iod/cache/mpiox_cache_page.c
     csrc/iod/cache/mpiox_cache_rescue.c

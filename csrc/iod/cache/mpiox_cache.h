@@ -229,6 +229,7 @@ typedef struct mpiox_cache_header {
     _Atomic int32_t threads;        /* life[] in use */
     mpiox_life life[MPIOX_CACHE_MAX_THREADS];
     pthread_mutex_t rescue_lock;  /* robust; held by the survivor at work */
+    _Atomic int32_t adopting;     /* 1: what an earlier job has left is still brought to its files */
     _Atomic int32_t dirty_frames; /* estimate, for the status */
     pthread_mutex_t refused_lock; /* robust; taken with an error_lock held */
     int32_t refused_count;

@@ -43,7 +43,8 @@ enum mpiox_op {
      * in the record for mpiox_cache_take_errors(). Writers meanwhile are legal; what they deposit may be included or
      * not */
     MPIOX_OP_FLUSH,
-    /* Discard pages from byte arg[0] on, dirty or not (the file is being truncated, or, arg[1] = 1, is to be deleted). */
+    /* Discard pages from byte arg[0] on, dirty or not (the file is being truncated, or is to be deleted:
+     * arg[1] = 1). */
     MPIOX_OP_DISCARD,
     /* Of a replica (MPIOX_FILE_REPLICA): remember its frames as they are; later discard those that were not written
      * since. Between the two the owner flushes: what is discarded is in the file by then. */
@@ -74,7 +75,7 @@ enum mpiox_op {
     MPIOX_OP_DETACH /* this client (process) is done; arg[0] = its id. The delegate ends after the last one */
 };
 
-enum { MPIOX_HOLD_NONE = 0, MPIOX_HOLD_HELD, MPIOX_HOLD_SOON /* it is just getting its name: ask again */ };
+enum { MPIOX_HOLD_NONE = 0, MPIOX_HOLD_HELD, MPIOX_HOLD_SOON /* it is just getting its name, or may be: ask again */ };
 enum { MPIOX_MIGRATE_BEGIN = 0, MPIOX_MIGRATE_END, MPIOX_MIGRATE_TAKE_OVER, MPIOX_MIGRATE_REPAIR };
 #define MPIOX_VERSION_NEVER UINT32_MAX /* of a range that is not taken over any more */
 

@@ -4,7 +4,8 @@
  * Problem.   Such a file may have another name, or bytes that nobody but its delegates has, and get its name or lose
  *            its record at any moment. Who opens or deletes it must find all of it.
  * Algorithm. One rank asks every delegate of the job to hold the file: its record, and its staging name, stay until
- *            they are let go. A delegate that is just ending the file is asked again.
+ *            they are let go. A delegate that is just ending the file, or brings to the files what an earlier job has
+ *            left, is asked again.
  * Limits.    Delegates of this node are looked at first, which costs nothing. Those of other nodes are asked where the
  *            hints of the job, or of a file that this process has opened, say that there may be such files.
  */
@@ -32,6 +33,8 @@ static bool has_some(const mpiox_process *delegate)
     const int32_t flags = MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING;
     const mpiox_file_record *records = delegate->cache.header->files;
 
+    if (atomic_load(&delegate->cache.header->adopting))
+        return true;
     for (int i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         if (atomic_load(&records[i].openers) > 0 && atomic_load(&records[i].flags) & flags)
             return true;

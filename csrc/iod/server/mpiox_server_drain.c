@@ -10,7 +10,8 @@
  *             says when the next run may begin. It is given, or such that what is dirty is written when the next
  *             checkpoint is expected: as long after the last one as that came after the one before, the shorter of
  *             the last two such intervals. Files whose closes follow each other closely are one checkpoint.
- *             Pages that fail stay dirty and are tried again, ever less often, up to every few seconds. When no page is dirty the file goes to stable storage, a staging name is given up
+ *             Pages that fail stay dirty and are tried again, ever less often, up to every few seconds.
+ *             When no page is dirty the file goes to stable storage, a staging name is given up
  *             (mpiox_storage_staging.h), and the file is closed as any other.
  *             Who opens the file meanwhile shares its record. Should all be written before that one closes it, the
  *             delegate stops being an opener, and becomes one again with the next close.
@@ -95,7 +96,7 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
 
 void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot)
 {
-    slot->arg[0] = MPIOX_HOLD_NONE;
+    slot->arg[0] = atomic_load(&server->cache.header->adopting) ? MPIOX_HOLD_SOON : MPIOX_HOLD_NONE;
     slot->arg[1] = 0;
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
         if (server->files[file].storage == NULL || !has(server, file, MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING) ||

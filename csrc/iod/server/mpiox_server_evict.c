@@ -22,8 +22,6 @@
  */
 #include "mpiox_server_evict.h"
 
-#include "mpiox_server_scratch.h"
-
 enum {
     STEPS = 64,         /* frames looked at for one that can leave, while others are on their way */
     PROGRESS = 5,       /* part of the patience without any progress that ends it */

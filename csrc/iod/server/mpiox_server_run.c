@@ -138,6 +138,8 @@ static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_erro
                               &server->cache);
     if (code == MPIOX_OK)
         snprintf(server->cache.header->kept, sizeof server->cache.header->kept, "%s", name);
+    if (code == MPIOX_OK)
+        atomic_store(&server->cache.header->adopting, name[0] != '\0');
     return code == MPIOX_OK ? code : mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "formatting a cache");
 }
 
@@ -520,8 +522,7 @@ static void flush_at_end(service *self)
         pthread_mutex_lock(&server->lock);
         server->ending = true;
         mpiox_server_leave_behind(server);
-        mpiox_server_forget_replicas(server);
-        mpiox_server_forget_scratch(server);
+        mpiox_server_forget_copies(server);
         if (!begun)
             begun = mpiox_server_empty(server, &done);
         pthread_mutex_unlock(&server->lock);
@@ -573,6 +574,11 @@ void mpiox_server_stop(mpiox_server *server)
 {
     atomic_store(&server->stop, true);
     mpiox_futex_add(&server->cache.ring->bell);
+}
+
+void mpiox_server_adopted(mpiox_server *server)
+{
+    atomic_store(&server->cache.header->adopting, 0);
 }
 
 void mpiox_server_hurry(mpiox_server *server)

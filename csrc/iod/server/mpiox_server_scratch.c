@@ -19,16 +19,9 @@
 #include <unistd.h>
 
 #include "mpiox_server_evict.h"
-#include "mpiox_server_replica.h"
 #include "mpiox_storage_staging.h"
 
 enum { OTHERS = 8 }; /* part of the frames that is not for scratch files */
-
-bool mpiox_server_is_scratch(const mpiox_server *server, int32_t file)
-{
-    return file >= 0 && file < MPIOX_CACHE_MAX_FILES && server->files[file].storage != NULL &&
-           atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed) & MPIOX_FILE_SCRATCH;
-}
 
 /* Take a page out that nobody has written. */
 static bool make_room(mpiox_server *server, int32_t file)
@@ -73,14 +66,6 @@ void mpiox_server_end_scratch(mpiox_server *server, int32_t file)
     if (server->files[file].drain.holds_scratch) {
         server->files[file].drain.number = ++server->closings;
         atomic_fetch_or(flags, MPIOX_FILE_DRAINING);
-    }
-}
-
-void mpiox_server_forget_scratch(mpiox_server *server)
-{
-    for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES && atomic_load(&server->clients) == 0; file++) {
-        if (mpiox_server_is_scratch(server, file))
-            mpiox_server_discard_pages(server, file);
     }
 }
 

@@ -263,6 +263,8 @@ void mpiox_server_reside_first(mpiox_server *server, uint32_t frame, enum mpiox_
 /* Copies of other delegates' pages, see mpiox_server_replica.h. May no further one come into the cache? */
 bool mpiox_server_is_replica(const mpiox_server *server, int32_t file);
 bool mpiox_server_replicas_are_full(const mpiox_server *server);
+/* Is it open, and never written (mpiox_server_scratch.h)? */
+bool mpiox_server_is_scratch(const mpiox_server *server, int32_t file);
 
 void mpiox_server_requests_append(mpiox_server *server, mpiox_requests *queue, mpiox_slot *slot);
 mpiox_slot *mpiox_server_requests_first(const mpiox_server *server, const mpiox_requests *queue); /* NULL: none */
