@@ -25,9 +25,16 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.diagnosis.activity import Activity, Line
 
 #: What is drawn: plane of the time line, name, look; later ones lie on top, at the foot of the band.
-_KINDS = ((3, "waiting", Look("series6")), (2, "metadata", Look("series3")), (0, "reads", Look("series0")),
+_KINDS = ((5, "waiting", Look("series6")), (3, "MPI library", Look("series4")), (4, "this library", Look("series2")),
+          (6, "messages", Look("series5")), (2, "metadata", Look("series3")), (0, "reads", Look("series0")),
           (1, "writes", Look("series1")))  # fmt: skip
-_WAITS = (" Waiting: in an MPI-IO call, and in no request of its own: other ranks carry it out, or data are exchanged.")
+#: What those say that are parts of MPI-IO calls.
+_MEANT = {
+    "waiting": "waiting: for other ranks, in calls that this library carries out",
+    "MPI library": "MPI library: opening, closing, and what it carries out itself, with exchange and waiting in it",
+    "this library": "this library: planning, copying, packing",
+    "messages": "messages: between nodes, until they have come",
+}
 _LEVELS = 4
 _COLUMNS = ("what", "first rank", "last rank", "from [s]", "to [s]")
 _UNITS = {"s": "time [s]", "B": "bytes"}
@@ -39,7 +46,7 @@ _NARROW_BANDS = 24
 def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None:
     """Return the time line of ranks; None where none is seen, or nothing but metadata calls whose times are not known.
 
-    `recorded`: seconds in calls, and waiting for others, not from the log.
+    `recorded`: seconds in each class of time of recordings, not from the log.
     """
     line, source = (activity.line, activity.source) if recorded is None else (recorded, "recordings")
     seconds = source != "HEATMAP"
@@ -60,7 +67,8 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
     quarters = "quarters" if seconds else f"quarters of the most that any of them moves, {most}"
     spread = " Metadata calls: spread evenly over the time in which a file is open, as their times are not in the log."
     if recorded is not None:
-        spread = _WAITS if line[3].any() else ""
+        meant = [_MEANT[name] for plane, name, _ in _KINDS if name in _MEANT and line[plane].any()]
+        spread = f" Of MPI-IO calls, {'; '.join(meant)}." if meant else ""
     title = _finding(line, activity) if seconds else _when(levels, activity)
     planes = {name: line[plane] for plane, name, _ in _KINDS if plane < len(line)}
     exact = exactly(planes, "s" if seconds else "B", activity.run_time / bins)

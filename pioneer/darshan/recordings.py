@@ -28,13 +28,14 @@ SUFFIX = ".mpioxrec"
 _ACCOUNT = ".mpioxnode"
 #: Name of the file that stands for all that had no room for records of their own.
 OTHERS = "<other files>"
-#: Modules and classes of time, by number.
+#: Modules and classes of time, by number: calls on files; of MPI-IO calls what is left, by who carries them out; and
+#: what the library has told of, waits for other ranks and messages between nodes.
 MODULES = ("POSIX", "MPI-IO", "STDIO")
-CLASSES = ("read", "write", "metadata", "MPI-IO")
+CLASSES = ("read", "write", "metadata", "MPI library", "this library", "waiting", "messages")
 
 Structured: TypeAlias = npt.NDArray[np.void]
 
-_MAGIC, _VERSION, _HEADER_BYTES = b"MPIOXREC", 1, 4096
+_MAGIC, _VERSION, _HEADER_BYTES = b"MPIOXREC", 2, 4096
 _RUNNING = 0
 _FEW, _MORE, BINS = 4, 28, 200
 _NAME, _RECORD, _VALUES, _LANE, _SEGMENTS, _STEPS, _NOTHING, _VIEW = range(1, 9)

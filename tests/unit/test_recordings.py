@@ -18,7 +18,7 @@ from mpiio_ext.pioneer.darshan.steps import in_calls
 from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
 from support import cbuild, fuzz
 from support.darshan_records import read_records
-from support.recorded_calls import Call, counted, record, recorder
+from support.recorded_calls import Call, Told, counted, record, recorder
 
 SINCE = 1000
 NAMES = ["/data/a", "/data/b", "/data/sub/c", "/opt/left/out", "/data/new name"]
@@ -185,20 +185,32 @@ def test_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
     assert in_calls(tmp_path / "nothing", 8.0, bands=2, bins=8) is None
 
 
-def test_who_waits_for_others(tmp_path: pathlib.Path) -> None:
-    """A collective call of two ranks, of which one carries the requests out; calls that no counter has take time."""
+def test_the_parts_of_a_call(tmp_path: pathlib.Path) -> None:
+    """A collective of two ranks, of which one carries the requests out, once by the MPI library and once by this one.
+
+    Calls that no counter has take time.
+    """
     second = 10**9
     call = Call(operation="MPI_File_write_at_all", start=2 * second, duration=4 * second, size=8, offset=0)
     own = write(3 * second, 8, duration=2 * second)
     removed = Call(operation="unlink", start=7 * second, duration=second)
     begin = Call(operation="stat", start=0, duration=1)
-    for rank, some in enumerate(([begin, own, call], [begin, call, removed])):
-        assert record(tmp_path, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
-    seen = in_calls(tmp_path, 8.0, bands=2, bins=8)
-    assert seen is not None
-    assert seen.line[3][0] == pytest.approx([0, 0, 1, 0, 0, 1, 0, 0], abs=1e-3)
-    assert seen.line[3][1] == pytest.approx([0, 0, 1, 1, 1, 1, 0, 0], abs=1e-3)
-    assert seen.uncounted_s == pytest.approx(0.5, abs=1e-3)  # of two ranks
+    told = [Told(waiting=True, start=5 * second, duration=second // 2),
+            Told(waiting=False, start=11 * second // 2, duration=second // 4)]  # fmt: skip
+    for library, more in ((False, []), (True, told)):
+        folder = tmp_path / str(library)
+        folder.mkdir()
+        for rank, some in enumerate(([begin, own, *more, call], [begin, call, removed])):
+            assert record(folder, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
+        seen = in_calls(folder, 8.0, bands=2, bins=8)
+        assert seen is not None
+        parts = [2, 0, 0, 0] if not library else [0, 1.25, 0.5, 0.25]
+        assert seen.line.sum(axis=2)[3:, 0] == pytest.approx(parts, abs=1e-3)
+        assert seen.line[3:, 0, [0, 1, 6, 7]].sum() == pytest.approx(0, abs=1e-3)
+        assert seen.line[3, 1] == pytest.approx([0, 0, 1, 1, 1, 1, 0, 0], abs=1e-3)
+        assert seen.line[5, 0, 5] == pytest.approx(0.5 * library, abs=1e-3)
+        assert seen.spent_s == pytest.approx(seen.line.sum(axis=2).T, abs=1e-3)
+        assert seen.uncounted_s == pytest.approx(0.5, abs=1e-3)  # of two ranks
 
 
 def test_a_sync_of_what_the_c_library_has_opened(tmp_path: pathlib.Path) -> None:
@@ -353,7 +365,7 @@ def test_what_is_damaged_is_said(good: bytes, tmp_path: pathlib.Path) -> None:
     assert "bytes are there" in recordings.read(path).problem
     path.write_bytes(good[:4096] + b"\xff" * (len(good) - 4096))
     assert recordings.read(path).problem == "its bytes behind 4,096 are damaged"
-    for wrong in (b"", b"MPIOXREC", b"x" * 8000, good[:8] + b"\x02" + good[9:]):
+    for wrong in (b"", b"MPIOXREC", b"x" * 8000, good[:8] + b"\x01" + good[9:]):
         path.write_bytes(wrong)
         with pytest.raises(ValueError, match="recording"):
             recordings.read(path)

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "mpiox_parts.h"
+
 enum { TAGS = 0x1000 }; /* of a kind: more than there are exchange rounds under way */
 
 int mpiox_messages_tag_data(int64_t number)
@@ -65,8 +67,10 @@ bool mpiox_sends_test(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word)
 
 void mpiox_sends_wait(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word)
 {
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_MESSAGES);
     mpiox_backoff backoff = {0};
     while (!mpiox_sends_test(m, sends, word))
         if (!m->idle.work(m))
             mpiox_wait_backoff(&backoff);
+    mpiox_parts_on(before);
 }

@@ -16,6 +16,7 @@
 #include "mpiox_recording_calls.h"
 #include "mpiox_recording_file.h"
 #include "mpiox_recording_time.h"
+#include "mpiox_trace_lock.h"
 #include "mpiox_trace_names.h"
 
 enum {
@@ -310,6 +311,20 @@ static inline int64_t bytes_of(const mpiox_tracefile_record *call, int module)
     return items > 0 ? call->result * (call->size / items) : call->result;
 }
 
+/* ---- what is left of a call of MPI-IO without the calls on files in it ---------------------------------------------- */
+
+static inline int class_of(const mpiox_recording_meaning *m)
+{
+    return m->class == MPIOX_RECORDING_IN_MPI && mpiox_trace_self.own ? MPIOX_RECORDING_IN_LIBRARY : m->class;
+}
+
+static inline int64_t rest_of(const mpiox_tracefile_record *call)
+{
+    const int64_t rest = call->duration - mpiox_trace_self.in_files - mpiox_trace_self.told;
+
+    return rest > 0 ? rest : 0; /* threads of the library may do a part of it */
+}
+
 /* ---- one call ---------------------------------------------------------------------------------------------------- */
 
 __attribute__((noinline)) static void keep(const mpiox_tracefile_record *call, const mpiox_recording_record *r, int way,
@@ -340,7 +355,10 @@ static inline __attribute__((always_inline)) void count_moving(const mpiox_trace
     moment(r, 1 + way, start, end);
     busy(r, way, start, end);
     count_access(r, module, way, offset, size, call->duration);
-    mpiox_recording_time_add(m->class, r->name, start, end, 2 * module + way, size);
+    if (module == MPIOX_RECORDING_MPIIO)
+        mpiox_recording_time_add(class_of(m), r->name, start, end, rest_of(call), 2 * module + way, size);
+    else
+        mpiox_recording_time_add(m->class, r->name, start, end, call->duration, 2 * module + way, size);
     if (module == MPIOX_RECORDING_STDIO)
         return;
     if (__builtin_expect(f->header->unkept > 0, 1))
@@ -393,11 +411,12 @@ static inline bool succeeded(const mpiox_tracefile_record *call, int module)
 /* Of a call that is no access that Darshan counts. */
 static void add_time(const mpiox_tracefile_record *call, const mpiox_recording_meaning *m, uint32_t name)
 {
-    const bool in_mpiio = m->class == MPIOX_RECORDING_IN_MPIIO;
-    const int64_t bytes = in_mpiio && call->result == 0 && call->size > 0 ? call->size : 0;
+    const bool in_mpi = m->class == MPIOX_RECORDING_IN_MPI;
+    const int64_t bytes = in_mpi && call->result == 0 && call->size > 0 ? call->size : 0;
 
-    if (!in_mpiio || call->depth == 0)
-        mpiox_recording_time_add(m->class, name, call->start, call->start + call->duration, -1, bytes);
+    if (!in_mpi || call->depth == 0)
+        mpiox_recording_time_add(class_of(m), name, call->start, call->start + call->duration,
+                                 in_mpi ? rest_of(call) : call->duration, -1, bytes);
 }
 
 __attribute__((noinline)) static void renew(void)
@@ -447,6 +466,8 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
         add_copy(call);
         return;
     }
+    if (m->class != MPIOX_RECORDING_IN_MPI)
+        mpiox_trace_self.in_files += call->duration;
     mpiox_recording_record *r = NULL;
     if (m->kind != 0 && call->file > 0 && succeeded(call, m->module))
         r = record_of(m->module, call->file, m->makes);
@@ -460,6 +481,17 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
     }
     if (end > f->header->last)
         f->header->last = end;
+}
+
+void mpiox_recording_add_part(bool waiting, int64_t start, int64_t end)
+{
+    if (f->header == NULL || start < f->header->started || f->header->stopped != 0)
+        return;
+    if (recent_generation != f->generation)
+        renew();
+    mpiox_trace_self.told += end - start;
+    mpiox_recording_time_add(waiting ? MPIOX_RECORDING_WAITING : MPIOX_RECORDING_MESSAGES, 0, start, end, end - start,
+                             -1, 0);
 }
 
 static mpiox_recording_record *viewed(int64_t file)

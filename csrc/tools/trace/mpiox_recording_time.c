@@ -203,7 +203,8 @@ static bool more_steps(void)
     return true;
 }
 
-__attribute__((noinline)) static void new_step(int class, uint32_t name, int64_t start, int64_t end, int64_t bytes)
+__attribute__((noinline)) static void new_step(int class, uint32_t name, int64_t start, int64_t end, int64_t busy,
+                                               int64_t bytes)
 {
     if ((steps == NULL || steps->count == room_for_steps) && !more_steps()) {
         if (steps == NULL)
@@ -211,28 +212,24 @@ __attribute__((noinline)) static void new_step(int class, uint32_t name, int64_t
         join_steps();
     }
     last_step[class] = &steps->step[steps->count];
-    *last_step[class] = (mpiox_recording_step){.start = start,
-                                               .end = end,
-                                               .busy = end - start,
-                                               .bytes = bytes,
-                                               .calls = 1,
-                                               .name = name,
-                                               .class = (uint32_t)class};
+    *last_step[class] = (mpiox_recording_step){
+        .start = start, .end = end, .busy = busy, .bytes = bytes, .calls = 1, .name = name, .class = (uint32_t)class};
     atomic_store_explicit((_Atomic int64_t *)(void *)&steps->count, steps->count + 1, memory_order_release);
 }
 
-void mpiox_recording_time_add(int class, uint32_t name, int64_t start, int64_t end, int lane, int64_t bytes)
+void mpiox_recording_time_add(int class, uint32_t name, int64_t start, int64_t end, int64_t busy, int lane,
+                              int64_t bytes)
 {
     mpiox_recording_step *s = last_step[class];
     const bool within = start >= bin_start && end < bin_end;
 
-    spread(2 * MPIOX_RECORDING_MODULES + class, within, start, end, end - start);
+    spread(2 * MPIOX_RECORDING_MODULES + class, within, start, end, busy);
     if (lane >= 0 && bytes > 0) /* of the time the bin may have become another one */
         spread(lane, within || (start >= bin_start && end < bin_end), start, end, bytes);
     if (s != NULL && is_close(s, name, start, end, r->header->step_ns))
-        lengthen(s, name, end, end - start, bytes, 1);
+        lengthen(s, name, end, busy, bytes, 1);
     else
-        new_step(class, name, start, end, bytes);
+        new_step(class, name, start, end, busy, bytes);
 }
 
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */

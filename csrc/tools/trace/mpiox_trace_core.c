@@ -316,6 +316,8 @@ void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer
 
     prepare(call, operation, layer, file, handle);
     call->closes = true;
+    if (self->depth == 0)
+        self->in_files = self->told = self->own = 0;
     if (mpiox_recording_wanted)
         call->start = mpiox_trace_now();
     else

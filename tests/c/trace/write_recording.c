@@ -15,6 +15,7 @@
 #include "mpiox_recording.h"
 #include "mpiox_recording_calls.h"
 #include "mpiox_recording_file.h"
+#include "mpiox_trace_lock.h"
 #include "mpiox_trace_names.h"
 #include "mpiox_trace_place.h"
 
@@ -72,6 +73,8 @@ static void one(const char *line)
     if (call.operation == OP_MPI_Finalize)
         mpiox_recording_stop(call.start);
     mpiox_recording_add(&call);
+    if (strncmp(name, "MPI_", 4) == 0 && call.depth == 0) /* the next one begins with nothing */
+        mpiox_trace_self.in_files = mpiox_trace_self.told = mpiox_trace_self.own = 0;
 }
 
 static int print_layout(void)
@@ -91,7 +94,8 @@ static int print_layout(void)
 int main(int argc, char **argv)
 {
     static char line[LINE];
-    int files = 0, rank, ranks, state;
+    int files = 0, rank, ranks, state, waiting;
+    int64_t start, end;
 
     if (argc > 2)
         return print_layout();
@@ -105,6 +109,9 @@ int main(int argc, char **argv)
             mpiox_trace_here.rank = rank;
             mpiox_trace_here.ranks = ranks;
             mpiox_recording_rank();
+        } else if (sscanf(line, "PART %d %" SCNd64 " %" SCNd64, &waiting, &start, &end) == 3) {
+            mpiox_trace_self.own = 1;
+            mpiox_recording_add_part(waiting, start, end);
         } else if (sscanf(line, "END %d", &state) == 1) {
             mpiox_recording_end(state, true);
         } else if (strcmp(line, "KILL") == 0) {
