@@ -125,8 +125,8 @@ def _plain(**parts: Any) -> dict[str, Any]:
     empty: dict[str, Any] = {name: [] for name in ("facts", "notices", "lacks", "findings", "conclusions", "unknown",
                                                    "files", "library", "hints", "storage", "locks",
                                                    "parts", "charts")}  # fmt: skip
-    return {"kind": "mpiio_ext run", "version": 1, "program": "", "sentence": "", "spent_on": "", "help": None, "files_in_all": 0,
-            "crowded": False, "ended": "", **empty, **parts}  # fmt: skip
+    return {"kind": "mpiio_ext run", "version": 1, "program": "", "sentence": "", "spent_on": "", "help": None,
+            "files_in_all": 0, "crowded": False, "ended": "", **empty, **parts}  # fmt: skip
 
 
 def _not_reached(program: str, processes: int) -> str:

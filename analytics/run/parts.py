@@ -30,18 +30,18 @@ _PARTS = (
 )
 _MEANT = {
     "program": "outside of calls on files and of MPI-IO calls",
-    "file_system": "calls to read, write, open, sync and ask: of the program, and of those who carry its MPI-IO calls out",
+    "file_system": "calls to read, write, open, sync and ask: of the program, and of who carries its MPI-IO calls out",
     "waiting": "in calls that this library carries out: until other ranks have come, and have done their part",
     "messages": "sending to other nodes, receiving, and until the messages have come",
     "library": "planning, copying, packing; through delegates also waiting for them",
-    "mpi_library": "opening, closing, views, and what it carries out itself: exchange, copies and waiting, not told apart",
+    "mpi_library": "opening, closing, views, and what it carries out itself: exchange, copies, waiting, not told apart",
 }
 #: Share of the time in I/O from which on a part is named.
 _LEAST = 0.05
 
 
 def parts(seen: Seen, run_s: float) -> list[dict[str, Any]]:
-    """Return the parts of the time as rows: mean of the ranks (s), most of a rank, and which; the program's own first."""
+    """Return the parts of the time, the program's own first: mean of the ranks (s), most of a rank, and which."""
     mine = {name: seen.spent_s[:, list(classes)].sum(axis=1) for name, _, classes in _PARTS}
     named = {"program": "your program"} | {name: words for name, words, _ in _PARTS}
     all_s = {"program": (run_s - sum(mine.values())).clip(0.0), **mine}

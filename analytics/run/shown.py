@@ -131,8 +131,9 @@ class RunReport(Shown):
 
     def lines(self) -> list[str]:
         """Return the first sentences, and what is not as it should be."""
-        told = (self.sentence, self.document.get("spent_on", ""), self.advice, self.document.get("ended", ""), *self.document["notices"],
-                *self.document["lacks"])  # fmt: skip
+        document = self.document
+        told = (self.sentence, document.get("spent_on", ""), self.advice, document.get("ended", ""),
+                *document["notices"], *document["lacks"])  # fmt: skip
         return [text for text in told if text]
 
     def rows(self) -> Sequence[Mapping[str, Any]]:

@@ -2,9 +2,9 @@
 
 Problem. A log has the time in metadata calls, not when that was, and DXT only of runs of few accesses; of MPI-IO calls
 it has no times. Algorithm: the time and the bytes of a step are spread evenly over it; the sum so far, which is a line
-of few corners, is read at the edges of bins. Of an MPI-IO call a step has what is left without the calls on files in it,
-and without waits and messages where the library has told of them, spread over the whole call. What threads of a rank do
-beside each other counts once, calls on files first.
+of few corners, is read at the edges of bins. Of an MPI-IO call a step has what is left without the calls on files in
+it, and without waits and messages where the library has told of them, spread over the whole call. What threads of a
+rank do beside each other counts once, calls on files first.
 Guarantees. Sums over bins are those of the steps, as far as they lie within the run. Memory does not depend on the
 number of ranks, but for a sum of each.
 """
@@ -116,7 +116,8 @@ def in_calls(
     for head in heads:
         recording = recordings.read(head.path)
         since, steps = recording.since_ns - origin, recording.steps
-        mine = np.stack([_binned(steps[steps["class"] == kind], "busy", edges, since) / 1e9 for kind in range(_CLASSES)])
+        of_kinds = (steps[steps["class"] == kind] for kind in range(_CLASSES))
+        mine = np.stack([_binned(some, "busy", edges, since) for some in of_kinds]) / 1e9
         rank = head.rank if head.rank >= 0 else without_mpi.number(recording)
         mine[_META + 1 :] *= _not_beside(mine, steps)
         line[:, min(rank * bands // processes, bands - 1)] += mine

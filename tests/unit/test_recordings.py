@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import random
 import signal
@@ -118,6 +119,38 @@ def test_the_counters_are_those_of_a_trace(tmp_path: pathlib.Path) -> None:
                 assert [layout.times[at] for at in unequal] == [], (module, name, case)
                 assert mine.sizes[there] == expected.sizes[place]
                 assert mine.strides[there] == expected.strides[place]
+
+
+def test_accesses_like_the_ones_before(tmp_path: pathlib.Path) -> None:
+    """Of those whose counters the recorder remembers nothing is lost: counters, sizes, strides, time and bytes."""
+    random_, at, calls, place = random.Random(fuzz.seed()), 10, [Call(operation="open", start=0, duration=1)], 0
+    for _ in range(6000):
+        file, size = random_.choice((1, 1, 1, 2, 3)), random_.choice((4096, 4096, 4096, 100, 512, 777, 64, 1 << 20))
+        place = random_.choice((place, place, size * random_.randrange(50)))
+        way = random_.choice(("pwrite", "pwrite", "pread"))
+        took = random_.choice((300, 700, 50_000))
+        calls.append(Call(operation=way, start=at, duration=took, file=file, offset=place, size=size, result=size))
+        place += size
+        at += random_.choice((-200, took, took, took + 100, took + 100, took + 9_000_000))
+    ends = np.maximum.accumulate([call.start + call.duration for call in calls])
+    calls = [dataclasses.replace(call, duration=int(end) - call.start) for call, end in zip(calls, ends, strict=True)]
+    done = record(tmp_path, NAMES, calls, since=SINCE, variables={"MPIOX_RECORDING_BYTES": str(128 << 10)})
+    repeats, found = int(done.stdout.split()[0]), only(tmp_path)
+    assert found.unkept > repeats > 1000
+    assert len(found.segments) + found.unkept == 6000
+    expected, mine = counted(NAMES, calls, "POSIX", SINCE, SINCE)[0], Records(Layout("POSIX"))
+    recorded.fill(found, "POSIX", mine, -SINCE)
+    for name, there in expected.names.items():
+        at = mine.names[name]
+        assert mine.counters[at].tolist() == expected.counters[there].tolist(), name
+        assert mine.times[at].tolist() == expected.times[there].tolist(), name
+        assert (mine.sizes[at], mine.strides[at]) == (expected.sizes[there], expected.strides[there])
+    for lane, way in ((0, "pread"), (1, "pwrite")):
+        some = [call for call in calls if call.operation == way]
+        steps = found.steps[found.steps["class"] == lane]
+        sums = (sum(call.size for call in some), sum(call.duration for call in some), len(some))
+        assert (int(found.lanes[lane].sum()), int(found.lanes[6 + lane].sum())) == sums[:2]
+        assert (int(steps["bytes"].sum()), int(steps["busy"].sum()), int(steps["calls"].sum())) == sums
 
 
 def test_the_layout_is_that_of_c() -> None:

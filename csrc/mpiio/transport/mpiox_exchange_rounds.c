@@ -6,7 +6,6 @@
 
 #include "mpiox_message_entries.h"
 #include "mpiox_message_sends.h"
-#include "mpiox_message_wait.h"
 
 /* ---- who sends to whom ------------------------------------------------------------------------------------------- */
 

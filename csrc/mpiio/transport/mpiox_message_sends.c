@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "mpiox_parts.h"
-
 enum { TAGS = 0x1000 }; /* of a kind: more than there are exchange rounds under way */
 
 int mpiox_messages_tag_data(int64_t number)
@@ -72,5 +70,12 @@ void mpiox_sends_wait(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word)
     while (!mpiox_sends_test(m, sends, word))
         if (!m->idle.work(m))
             mpiox_wait_backoff(&backoff);
+    mpiox_parts_on(before);
+}
+
+void mpiox_messages_reach(mpiox_messages *m, mpiox_futex *word, uint32_t target, mpiox_part part)
+{
+    const mpiox_part before = mpiox_parts_on(part);
+    mpiox_wait_reach(word, target, &m->idle);
     mpiox_parts_on(before);
 }

@@ -16,10 +16,3 @@ bool mpiox_messages_idle(void *context)
     }
     return mpiox_slots_idle(m->call) || worked;
 }
-
-void mpiox_messages_reach(mpiox_messages *m, mpiox_futex *word, uint32_t target, mpiox_part part)
-{
-    const mpiox_part before = mpiox_parts_on(part);
-    mpiox_wait_reach(word, target, &m->idle);
-    mpiox_parts_on(before);
-}

@@ -6,11 +6,8 @@
 #define MPIOX_MESSAGE_WAIT_H
 
 #include "mpiox_messages.h"
-#include "mpiox_parts.h"
 
 /* mpiox_idle's work; context: mpiox_messages. */
 bool mpiox_messages_idle(void *messages);
-/* Wait until the word has reached `target`; as which part of the time that counts. */
-void mpiox_messages_reach(mpiox_messages *m, mpiox_futex *word, uint32_t target, mpiox_part part);
 
 #endif

@@ -13,7 +13,7 @@
 #include "mpiox_message_inbox.h"
 #include "mpiox_exchange_rounds.h"
 #include "mpiox_message_sends.h"
-#include "mpiox_message_wait.h"
+#include "mpiox_parts.h"
 
 /* Entries and runs of the chunks in [bytes, bytes + length), without the room for data; returns their size. */
 static int64_t compact(const char *bytes, int64_t length, char *out, bool *end)

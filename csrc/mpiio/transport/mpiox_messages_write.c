@@ -5,7 +5,7 @@
 #include "mpiox_message_inbox.h"
 #include "mpiox_exchange_rounds.h"
 #include "mpiox_message_sends.h"
-#include "mpiox_message_wait.h"
+#include "mpiox_parts.h"
 
 /* What the node has packed for an aggregator in this step, as one message. Synchronous: an aggregator that falls behind
  * stops those who send to it. */
