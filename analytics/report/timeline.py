@@ -33,8 +33,8 @@ _KINDS = (((5,), "waiting", Look("series6")), ((3, 4, 6), "libraries", Look("ser
 #: What those say that are parts of MPI-IO calls.
 _MEANT = {
     "waiting": "waiting: for other ranks, in calls that this library carries out",
-    "libraries": "libraries: this library's planning and copying, messages between nodes until they have come, and the MPI"
-                 " library, with exchange and waiting in it",
+    "libraries": "libraries: this library's planning and copying, messages between nodes until they have come, and the"
+                 " MPI library, with exchange and waiting in it",
 }
 _LEVELS = 4
 _COLUMNS = ("what", "first rank", "last rank", "from [s]", "to [s]")

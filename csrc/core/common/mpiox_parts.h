@@ -23,8 +23,7 @@ typedef enum mpiox_part {
     MPIOX_PART_STORAGE,  /* requests to the file system */
     MPIOX_PART_WAITING,  /* until other ranks of the node have come, or all nodes agree */
     MPIOX_PART_MESSAGES, /* sending to other nodes, receiving, and until these messages have come */
-    MPIOX_PARTS,
-    MPIOX_PART_OWN = MPIOX_PARTS /* for the tracer: this call of the program is carried out by the library */
+    MPIOX_PARTS
 } mpiox_part;
 
 typedef struct mpiox_parts {
