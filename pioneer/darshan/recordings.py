@@ -44,7 +44,8 @@ _HEADER = np.dtype([
     ("capacity", "u8"), ("used", "u8"), ("unix_minus_monotonic", "i8"), ("started", "i8"), ("stopped", "i8"),
     ("last", "i8"), ("pid", "i8"), ("parent", "i8"), ("rank", "i4"), ("ranks", "i4"), ("others", "u8"),
     ("unkept", "u8"), ("bin_ns", "i8"), ("step_ns", "i8"), ("host", "S256"), ("command", "S2048"),
-    ("counts", "S256", 3),
+    ("counts", "S256", 3), ("exited", "u4"), ("exit_status", "i4"), ("cpu", "i8", 2), ("queued", "i8", 2),
+    ("switches", "i8", 2),
 ])  # fmt: skip
 _ITEM = [("kind", "u4"), ("bytes", "u4")]
 _RECORD_TYPE = np.dtype([
