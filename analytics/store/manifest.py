@@ -112,7 +112,8 @@ def read_manifest(folder: Path) -> Manifest | None:
         found = document.get("format") if isinstance(document, dict) else None
         raise AnalyticsError(
             f"{path}: a store of format {found}, and this mpiio_ext knows format {FORMAT}, whose columns, or what they"
-            " mean, differ; fill a new folder, or remove this one and fill it again from the logs (mpiio-ext analyze init)"
+            " mean, differ; fill a new folder, or remove this one and fill it again from the logs (mpiio-ext analyze"
+            " init)"
         )
     try:
         return documents.parse(Manifest, {name: value for name, value in document.items() if name != "format"})
