@@ -39,6 +39,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/abi/mpiox_other_abi.c
     csrc/core/common/mpiox_error.c
     csrc/core/common/mpiox_event.c
+    csrc/core/common/mpiox_parts.c
     csrc/core/common/mpiox_segment.c
     csrc/core/common/mpiox_testing.c
     csrc/core/common/mpiox_text.c
