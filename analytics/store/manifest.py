@@ -111,8 +111,9 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         found = document.get("format") if isinstance(document, dict) else None
         raise AnalyticsError(
-            f"{path}: a store of format {found}, and this mpiio_ext knows format {FORMAT}, whose columns, or what they mean,"
-            " differ; fill a new folder, or remove this one and fill it again from the logs (mpiio-ext analyze init)"
+            f"{path}: a store of format {found}, and this mpiio_ext knows format {FORMAT}, whose columns, or what they"
+            " mean, differ; fill a new folder, or remove this one and fill it again from the logs (mpiio-ext analyze"
+            " init)"
         )
     try:
         return documents.parse(Manifest, {name: value for name, value in document.items() if name != "format"})

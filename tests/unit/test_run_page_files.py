@@ -90,8 +90,8 @@ def test_a_finding_of_both_directions_is_told_once() -> None:
     (["MPI_DOUBLE A(512,512,64;256,256,64;0,0,0;0;8)", "MPI_BYTE V(9;512;1024;1)"],
      "in pieces of 512 B to 128 KiB, strided by a view"),
     (["MPI_BYTE 1", "MPI_DOUBLE A(100,8;25,8;0,0;0;8)"], ""),  # a block of whole rows is contiguous
-    (["MPI_BYTE I(1,2;0,100;1)"], "in pieces, strided by a view"), (["MPI_BYTE nonsense"], "in pieces, strided by a view"),
-    ([], ""),
+    (["MPI_BYTE I(1,2;0,100;1)"], "in pieces, strided by a view"),
+    (["MPI_BYTE nonsense"], "in pieces, strided by a view"), ([], ""),
 ])  # fmt: skip
 def test_in_which_pieces_a_view_has_a_file(views: list[str], words: str) -> None:
     assert arrays.pieces(views) == words
