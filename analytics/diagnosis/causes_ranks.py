@@ -12,6 +12,7 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
+from mpiio_ext.analytics.diagnosis.causes_time import waiting_for_late
 from mpiio_ext.analytics.diagnosis.model import Finding
 from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data
 from mpiio_ext.analytics.diagnosis.words import said
@@ -146,7 +147,7 @@ def few_aggregators(case: Case) -> Finding | None:
     row = next(row for row in case.order if chosen[row])
     count, sure = round(float(case.movers[row])), _busy(case, chosen) >= limits.busy_aggregator
     who = f"{count} of {said(case.value(ranks[row]), 'count')} processes"
-    late = float(sum(each.late for _, each in case.traced(chosen)))  # the others wait for another reason
+    late = sum(waiting_for_late(case, place) for place in case.order if chosen[place])  # not for the aggregator
     return case.finding(
         "few_aggregators",
         f"Too few aggregators: {who} {files.direction}{'s' * (count == 1)} all the data of the collective calls.",
