@@ -44,7 +44,7 @@ def _tiny_pieces(case: Case) -> Finding | None:
     by_mpi = np.nan_to_num(files["{independent}"]) + np.nan_to_num(files["{collective}"]) > 0
     chosen &= ~(of_posix & by_mpi)
     chosen &= ~of_posix if (chosen & ~of_posix).any() else of_posix
-    chosen &= ~(files["opens"] * 2 * limits.requests_of_an_open > calls) & ~shared_pointers(files)
+    chosen &= ~(case.opens * 2 * limits.requests_of_an_open > calls) & ~shared_pointers(files)
     time, whole = float(np.nansum(case.in_calls[chosen])), float(case.exclusive[chosen].sum())
     if not chosen.any() or not time >= limits.busy_calls * whole:
         return None
@@ -139,8 +139,8 @@ def _waits_for_each(case: Case) -> Finding | None:
     )
 
 
-#: Hidden files in which MPI libraries keep the shared pointer of a file: that of ROMIO, that of OMPIO.
-_POINTER = re.compile(r"/\.([^/]+)\.shfp\.\d+[^/]*$|\.lockedfile$")
+#: Files in which MPI libraries keep the shared pointer of a file: that of ROMIO, those of OMPIO.
+_POINTER = re.compile(r"/\.([^/]+)\.shfp\.\d+[^/]*$|\.lockedfile$|-\d+-\d+\.lock$")
 
 
 #: Calls with a shared pointer: those of a rank, and (True) those of all ranks in their order.

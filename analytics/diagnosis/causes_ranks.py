@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
-from mpiio_ext.analytics.diagnosis.case import Case
+from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.causes_time import waiting_for_late
-from mpiio_ext.analytics.diagnosis.model import Finding
+from mpiio_ext.analytics.diagnosis.model import Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data
 from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
 
@@ -64,12 +65,16 @@ def root_writes(case: Case) -> Finding | None:
     moved, total = np.nan_to_num(files["{bytes}"]), float(files.sum(files["{bytes}"])[0])
     root = case.per_job.get("root_writes", float("nan"))
     of_root = files["root_bytes_written"] >= limits.root * files["bytes_written"]
-    single = files.critical & (case.movers * limits.one_rank <= 1) & (~_collective(case) | _by_one(case))
-    single &= ~_all_move(case)
+    own = files.critical & (~_collective(case) | _by_one(case))
+    single = own & (case.movers * limits.one_rank <= 1) & ~_all_move(case)
     largest = int(np.argmax(np.where(single, moved, -1)))
     share, chosen = moved[largest] / total if single.any() and total > 0 else 0.0, np.arange(len(files)) == largest
     if root >= share:
         share, chosen = root, files.critical & of_root
+    alone = _of_one(case, own)
+    if alone is not None and alone[1] > share:
+        rank, share, chosen = *alone, own & (moved > 0)
+        of_root = np.full(len(files), rank == 0)
     by_root = (bool(of_root[chosen].all()) and files.direction == "write") or files["slowest_rank"][largest] == 0
     enough = limits.one_rank if not root >= share else max(limits.root, min(2 / case.processes, limits.one_rank))
     if not case.processes > 1 or not share >= enough or not chosen.any() or total < limits.one_rank_bytes:
@@ -98,6 +103,19 @@ def root_writes(case: Case) -> Finding | None:
         at_most=True,
         costs=sure,
     )  # fmt: skip
+
+
+def _of_one(case: Case, own: Flags) -> tuple[int, float] | None:
+    """Return the rank that moves nearly all bytes, in whatever files of these, and its share of all; None without.
+
+    HEATMAP has the bytes of each rank.
+    """
+    heat = None if case.activity is None else case.activity.heat.get(case.write)
+    if heat is None or not heat.sum() > 0 or len(heat) < 2:
+        return None
+    rank, moved = int(np.argmax(heat)), np.nan_to_num(case.files["{bytes}"])
+    share = min(float(heat[rank] / heat.sum()), float(moved[own].sum() / max(moved.sum(), 1.0)))
+    return (rank, share) if share >= case.limits.one_rank else None
 
 
 def few_writers(case: Case) -> Finding | None:
@@ -172,6 +190,8 @@ def metadata(case: Case) -> Finding | None:
     """Opens, stats and syncs take the time of each process."""
     files = case.files
     (meta, data), calls = case.rank_time, np.nan_to_num(files["meta_time"])
+    if _only_streams(files):
+        return None  # the calls are those of the files of the other direction
     if (again := _reopened(case)) is not None and again.time > meta:
         return again
     if not case.metadata >= case.limits.metadata or meta > 1.1 * case.run_time:
@@ -179,7 +199,7 @@ def metadata(case: Case) -> Finding | None:
     shared = files["ranks"] > 1
     of_a_rank = calls / np.where(shared, files["ranks"], 1.0)
     together = bool(of_a_rank[shared].sum() >= 0.5 * meta)
-    opens = float(np.nansum(files["opens"] / np.where(shared, files["ranks"], max(case.processes, 1.0))))
+    opens = float(np.nansum(case.opens / np.where(shared, files["ranks"], max(case.processes, 1.0))))
     opens = opens if case.alone is None else max(opens, case.alone[2])
     chosen = calls > 0
     chosen &= shared if together else chosen
@@ -193,13 +213,14 @@ def metadata(case: Case) -> Finding | None:
         min(meta, case.run_time),
         "high" if sure else "medium",
         ("times of calls over all ranks, divided by the ranks that made them" if case.alone is None
-         else "times of calls of that rank; that the others wait for it is not in the log")
+         else "times of calls of these ranks; that the others wait for them is not in the log")
         + ("" if sure else "; few opens of each process, or not much of the run time"),
         [
             *case.evidence("metadata calls of a process", meta, "s"),
             *case.evidence("reads and writes of a process", data, "s"),
             *case.evidence("metadata, of its time in calls", case.metadata, "share"),
             *case.evidence("opens of a process", opens, "count"),
+            *_below(case, chosen),
             *case.evidence("processes", case.processes, "count"),
             *case.evidence("files", float(np.count_nonzero(chosen)), "count"),
             *case.evidence("run time", case.run_time, "s"),
@@ -210,6 +231,14 @@ def metadata(case: Case) -> Finding | None:
     )  # fmt: skip
 
 
+def _only_streams(files: Files) -> bool:
+    """Return whether what moves this way are standard streams alone, and other files move the other way."""
+    names = files.table["file"].to_pylist() if "file" in files.table.schema.names else []
+    streams = np.array([bool(name and name.startswith("<STD")) for name in names], bool)
+    other = files.timed("read" if files.direction == "write" else "write")
+    return bool(len(streams) and files.timed().any() and streams[files.timed()].all() and (other & ~streams).any())
+
+
 def _stormed(case: Case) -> bool:
     """Return whether files that are opened for little data, and take more time for metadata, take much of the time.
 
@@ -217,23 +246,34 @@ def _stormed(case: Case) -> bool:
     """
     files = case.files
     moved = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"])
-    there = moved <= case.limits.tiny_bytes * np.nan_to_num(files["opens"])
+    there = moved <= case.limits.tiny_bytes * np.nan_to_num(case.opens)
     meta, data = metadata_and_data(files, case.processes if case.processes > 0 else 1.0, there)
     return meta >= data and meta >= case.limits.metadata * sum(case.rank_time)
 
 
 def _storm(case: Case, together: bool, sure: bool) -> str:
-    """Return what metadata calls do, in words: of all ranks, or of the one that makes nearly all of them."""
+    """Return what metadata calls do, in words: of all ranks, or of the few that make nearly all of them."""
     calls = "metadata calls (open, stat, seek, sync)"
     if case.alone is not None:
-        whose = f"{calls} of rank {case.alone[0]} alone"
-        return (f"Metadata storm of one rank: {whose} take most of its I/O time." if sure
+        few = case.alone[0]
+        more = f" and {len(few) - MOST_NAMES:,} more" if len(few) > MOST_NAMES else ""
+        names = f"{', '.join(map(str, few[:MOST_NAMES]))}{more}"
+        whose = f"{calls} of rank {few[0]} alone" if len(few) == 1 else f"{calls} of ranks {names}"
+        who, its = ("one rank", "its") if len(few) == 1 else (f"{len(few):,} ranks", "their")
+        return (f"Metadata storm of {who}: {whose} take most of {its} I/O time." if sure
                 else f"{whose[0].upper()}{whose[1:]} take much of the I/O time.")  # fmt: skip
     if not sure:
         return f"{calls[0].upper()}{calls[1:]} take much of the I/O time."
     who = "Every process opens or looks up the same file again and again" if together else "Metadata storm"
     part = "most" if case.metadata >= 0.5 else "much"
     return f"{who}: {calls} take {part} of the I/O time of each process."
+
+
+def _below(case: Case, chosen: Flags) -> list[Evidence]:
+    """Return how often files are opened below the program's own calls, where that is more often."""
+    files, below = case.files, np.where(chosen, case.files["opens"] - case.opens, 0.0)
+    each = float(np.nansum(below / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)))
+    return case.evidence("further opens of a process, by MPI-IO libraries", each, "count") if each >= 1 else []
 
 
 def _seeks(case: Case, meta: float) -> Finding | None:
@@ -267,9 +307,9 @@ def _reopened(case: Case) -> Finding | None:
     files, limits = case.files, case.limits
     ranks = np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
     requests = files.requests("read") + files.requests("write")
-    chosen = files.critical & (ranks > 1) & (files["opens"] >= limits.many_opens * ranks)
+    chosen = files.critical & (ranks > 1) & (case.opens >= limits.many_opens * ranks)
     opening = np.array([calls.opening for calls in case.calls])
-    chosen &= (opening > 0) & (requests <= limits.requests_of_an_open * files["opens"])
+    chosen &= (opening > 0) & (requests <= limits.requests_of_an_open * case.opens)
     time = float(opening[chosen].sum())
     if not time >= limits.metadata * case.time:
         return None
@@ -283,7 +323,8 @@ def _reopened(case: Case) -> Finding | None:
         "high" if sure else "medium",
         "time of MPI-IO calls that open, close and set views, divided by the ranks; waiting for one another is in it",
         [
-            *case.evidence("opens of a process", float(np.nansum((files["opens"] / ranks)[chosen])), "count"),
+            *case.evidence("opens of a process", float(np.nansum((case.opens / ranks)[chosen])), "count"),
+            *_below(case, chosen),
             *case.evidence("requests of a process", float(np.nansum((requests / ranks)[chosen])), "count"),
             *case.evidence("time of a process in opens and the like", time, "s"),
             *case.evidence("run time", case.run_time, "s"),
@@ -361,6 +402,7 @@ def stragglers(case: Case) -> Finding | None:
     most_possible = 1 - 1 / np.where(ranks > 1, ranks, np.nan)
     uneven = most >= case.limits.uneven * mean
     chosen = files.critical & (value >= case.limits.straggler * np.where(uneven, most_possible, 1.0))
+    chosen &= files["{bytes}"] >= case.limits.one_rank_bytes
     if not chosen.any():
         return _uneven_files(case)
     row = next(row for row in case.order if chosen[row])

@@ -6,13 +6,14 @@ beside each.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
+from mpiio_ext.analytics.diagnosis import Diagnosis, Finding, diagnose
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
 from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report import job as report
@@ -195,6 +196,38 @@ def test_few_files_of_one_rank_each_have_few_writers() -> None:
     assert "few_writers" not in dict(causes(diagnose({**JOB, "processes": 16, "run_time": 20.0}, shared)))
 
 
+@pytest.mark.parametrize(("way", "cause"), [("write", "root_writes"), ("read", "root_reads")])
+def test_one_rank_that_is_not_the_first_moves_all_files(way: str, cause: str) -> None:
+    """No file is most of the data, and all are of one rank: HEATMAP has its bytes."""
+    calls = {f"mpiio_coll_{way}s": 0}
+    rows = [file(at, at + 2, way, **{"processes": 4, "file_id": at, **calls}) for at in range(0, 8, 2)]
+    heat = {True: np.zeros(4), False: np.zeros(4)}
+    heat[way == "write"] = np.array([0.0, 0.0, 0.0, 400.0 * (1 << 20)])
+    job = {**JOB, "processes": 4, "run_time": 10.0}
+    found = diagnose(job, rows, activity=Activity("HEATMAP", 4, 10.0, heat=heat))  # type: ignore[arg-type]
+    assert causes(found) == [(cause, "high")] and "One rank " in found.conclusion, found.text()
+    heat[way == "write"][:] = 100.0 * (1 << 20)
+    assert (cause, "high") not in causes(diagnose(job, rows, activity=Activity("HEATMAP", 4, 10.0, heat=heat)))
+
+
+def test_files_of_mpis_shared_memory_and_standard_output_are_not_the_programs() -> None:
+    """Opens of files that are read are no matter of the lines that go to standard output."""
+    stream = file(0, 10, file="<STDOUT>", bytes_written=200, file_id=90)
+    memory = file(0, 9, file="/tmp/ompi.host.0/pid.17/1/out_cid-3-17.sm", file_id=91)
+    small_ones = [file(at / 100, at / 100 + 0.01, "read", meta_time=0.09, bytes_read=4096, read_time=0.01, opens=20,
+                       file_id=at) for at in range(1000)]  # fmt: skip
+    job, rows = {**JOB, "processes": 1, "run_time": 110.0}, [stream, memory, *small_ones]
+    assert "metadata" in dict(causes(diagnose(job, rows, "read")))
+    written = diagnose(job, rows, "write")
+    assert "metadata" not in dict(causes(written)) and ".sm" not in written.text()
+    assert {fact.meaning: fact.value for fact in written.facts}["files written, standard streams among them"] == 1
+
+
+def test_of_causes_that_take_the_same_time_the_mechanism_leads() -> None:
+    first, second = (Finding("small_requests", "", 1.0, at, "high", "") for at in (0.76301, 0.76304))
+    assert first.rank == second.rank < dataclasses.replace(first, time=0.7).rank
+
+
 def test_metadata_alone_is_told() -> None:
     """A job that creates files and writes nothing has no time of writes; of threads, times are more than there is."""
     nothing = {"write_start": None, "write_end": None, "bytes_written": 0, "write_time": 0.0, "opens": 1000}
@@ -318,6 +351,27 @@ def test_metadata_calls_of_one_rank_are_not_divided_by_all() -> None:
     several[:, :10] = [[3.0], [100.0]]
     spread = diagnose(job, rows, activity=Activity("HEATMAP", 64, 100.0, alone=several))
     assert [each for each in spread.findings if "alone" in each.title] == []
+    assert "calls (open, stat, seek, sync) of ranks 0, 1, 2, 3, 4 and 5 more take" in spread.findings[0].title
+    several[:, :40] = [[3.0], [100.0]]  # most of the ranks: none is named
+    many = [rank_file(rank, **nothing, processes=64, opens=100, meta_time=3.0) for rank in range(40)]
+    every = diagnose(job, many, activity=Activity("HEATMAP", 64, 100.0, alone=several))
+    assert not any(" of rank" in each.title for each in every.findings)
+
+
+def test_opens_are_those_of_the_program() -> None:
+    """Each MPI_File_open is two opens of POSIX; a program that opens besides, by POSIX, has these counted."""
+    row = {"ranks": 4, "opens": 1200, "meta_time": 30.0, "bytes_written": 400, "writes": 4, "processes": 4}
+    for opens, told, below in ((600, 150, 150), (3, 300, None)):
+        seen = Activity("HEATMAP", 4, 10.0, calls={0: Calls(opens=opens, opening=8.0)})
+        found = diagnose({**JOB, "processes": 4, "run_time": 10.0}, [file(0, 10, **row, file_id=0)], activity=seen)
+        known = {each.meaning: each.value for each in found.findings[0].evidence}
+        assert found.findings[0].cause == "shared_opens"
+        assert (known["opens of a process"], known.get("further opens of a process, by MPI-IO libraries")) == (
+            told, below)  # fmt: skip
+    quick = file(0, 0.01, **row | {"meta_time": 0.01}, file_id=0)  # ranks wait for one another, not for the storage
+    seen = Activity("", 4, 10.0, calls={0: Calls(opens=600, opening=8.0)})
+    assert causes(diagnose({**JOB, "processes": 4, "run_time": 10.0}, [quick], activity=seen)) == [
+        ("shared_opens", "high")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("piece", "calls", "busy", "cause"), [
@@ -364,6 +418,9 @@ def test_ranks_that_read_the_same_data_from_one_target(changed: dict[str, Any], 
     found = diagnose({**JOB, "run_time": 12.0}, [{**row, **changed}], "read")
     assert causes(found)[0] == (cause, "high") and len([name for name, _ in causes(found) if name in (
         "redundant_reads", "contention")]) <= 1, found.text()
+    tiny = {**row, **changed, "max_offset_read": (64 << 10) - 1, "bytes_read": 4 << 20, "osts": [0, 1, 2, 3],
+            "read_size_1m_4m": 0, "read_size_10k_100k": 64, "reads": 64}  # fmt: skip
+    assert "redundant_reads" not in dict(causes(diagnose({**JOB, "run_time": 12.0}, [tiny], "read")))
     if cause == "redundant_reads":
         assert "4.29 GB are read of 67.1 MB, 64 times over" in found.conclusion and "MPI_Bcast" in found.text()
 

@@ -17,7 +17,7 @@
 #define MPIOX_RECORDING_OTHERS "<other files>" /* the name of what had no room for a record of its own */
 
 enum {
-    MPIOX_RECORDING_VERSION = 1,
+    MPIOX_RECORDING_VERSION = 2,
     MPIOX_RECORDING_HEADER_BYTES = 4096,
     MPIOX_RECORDING_COUNTS = 16,
     MPIOX_RECORDING_FEW = 4,   /* values that are followed in the record itself */
@@ -36,12 +36,17 @@ enum { MPIOX_RECORDING_RUNNING, MPIOX_RECORDING_CLOSED, MPIOX_RECORDING_EXECUTED
 
 enum { MPIOX_RECORDING_POSIX, MPIOX_RECORDING_MPIIO, MPIOX_RECORDING_STDIO, MPIOX_RECORDING_MODULES };
 
-/* Classes of time; a call of MPI-IO has the calls on files within it in its time. */
+/* Classes of time: of calls on files; and of calls of MPI-IO what is left of them without those. Where the library
+ * carries a call out it tells when it waits for other ranks and when it exchanges messages with other nodes, and the
+ * rest is its own; where the MPI library does, nothing is told apart. */
 enum {
     MPIOX_RECORDING_READ,
     MPIOX_RECORDING_WRITE,
     MPIOX_RECORDING_META,
-    MPIOX_RECORDING_IN_MPIIO,
+    MPIOX_RECORDING_IN_MPI, /* the MPI library carries it out */
+    MPIOX_RECORDING_IN_LIBRARY,
+    MPIOX_RECORDING_WAITING,
+    MPIOX_RECORDING_MESSAGES,
     MPIOX_RECORDING_CLASSES,
     MPIOX_RECORDING_NO_CLASS = MPIOX_RECORDING_CLASSES
 };
@@ -73,6 +78,11 @@ typedef struct mpiox_recording_header {
     int64_t bin_ns, step_ns; /* width of a bin; what is not told apart within a step */
     char host[256], command[2048];
     char counts[MPIOX_RECORDING_MODULES][256]; /* names of `counts` of the module's records, with spaces between */
+    uint32_t exited;                           /* the process has said that it ends, and with which status */
+    int32_t exit_status;
+    /* At `started`, and at MPI_Finalize or the end: ns of CPU time of the process, ns in which its first thread waited
+     * for a CPU (0: Linux does not tell), and how often the process had to leave one. */
+    int64_t cpu[2], queued[2], switches[2];
 } mpiox_recording_header;
 
 typedef struct mpiox_recording_item {
@@ -135,8 +145,8 @@ typedef struct mpiox_recording_segments {
 
 /* Calls of a class that follow each other closely. */
 typedef struct mpiox_recording_step {
-    int64_t start, end, busy, bytes, calls;
-    uint32_t name, class; /* name 0: of several files */
+    int64_t start, end, busy, bytes, calls; /* busy: ns of the class between start and end */
+    uint32_t name, class;                   /* name 0: of several files */
 } mpiox_recording_step;
 
 typedef struct mpiox_recording_steps {
