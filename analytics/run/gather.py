@@ -269,14 +269,17 @@ def _tell(
 def _times(
     files: Files, activity: Activity | None, processes: int, run_s: float, seen: Seen | None
 ) -> tuple[float, float, float]:
-    """Return the time of a rank in I/O (s), its part without data calls, and the time in calls that no counter has."""
+    """Return the time in I/O (s), its part without data calls, and the time in calls that no counter has.
+
+    The time in I/O is that of the rank with most of it: in calls on files, and in MPI-IO calls. The job waits for that
+    rank, wherever others are meanwhile. A log without recordings has it as far as counters of ranks tell.
+    """
     from mpiio_ext.analytics.run import files as accessed
 
     io_s, opening_s = accessed.in_io(files, activity, processes, run_s) if len(files) else (0.0, 0.0)
     if seen is None:
         return io_s, opening_s, 0.0
-    mean_s = float(seen.line.sum()) / processes - seen.uncounted_s  # with the time in which others work for a rank
-    io_s = max(io_s, min(run_s, mean_s))
+    io_s = min(run_s, max(float(seen.spent_s.sum(axis=1).max()) - seen.uncounted_s, 0.0))
     return io_s, min(opening_s, io_s), min(seen.uncounted_s, run_s - io_s)
 
 
@@ -338,7 +341,8 @@ def _facts(job: Mapping[str, Any], files: Files, spent: opening.Spent, *, crowde
         ["program", str(job["exe"] or job["app"] or "not known")],
         ["processes", f"{job['processes'] or 1:,}"],
         ["run time", seconds_text(spent.run_s)],
-        ["time in I/O", f"{seconds_text(spent.io_s)} ({opening.share_text(spent.io_s, spent.run_s)})"],
+        ["time in I/O", f"{seconds_text(spent.io_s)} ({opening.share_text(spent.io_s, spent.run_s)} of the run time),"
+                        " of the rank with most of it"],
         ["of it opening, closing, metadata", seconds_text(spent.opening_s)],
         *(others if spent.other_s >= opening.TRIVIAL * spent.run_s else []),
         ["read, written", ", ".join(map(amount_text, moved))],

@@ -84,20 +84,26 @@ def _files(document: Document, most: int) -> Section:
 
 
 def _library(document: Document, most: int) -> Section:
-    rows = [(row["file"], row["method"], row["aggregators"] or "–", _count(row["rounds"]),
-             _count(row["requests"]), _amount(row["request_bytes"]),
-             _amount(row["mean_request_bytes"]), _amount(row["between_nodes_bytes"]), _seconds(row["exchange_s"]),
-             _seconds(row["storage_s"]), _seconds(row["wait_s"]), _seconds(row["independent_s"]),
-             f"{row['slowest_rank']}: {_seconds(row['slowest_s'])}" if row["slowest_s"] else "–", row["why"] or "–")
-            for row in document["library"][:most]]  # fmt: skip
-    columns = ("file", "method", "aggregators", "rounds", "requests", "bytes", "mean request", "between nodes",
-               "exchange", "storage", "waiting", "by itself", "slowest rank", "why")  # fmt: skip
-    known = [place for place in range(len(columns)) if any(row[place] != "–" for row in rows)]
-    grid = Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],
-                numbers=[1 < place < len(columns) - 1 for place in known])  # fmt: skip
-    return Section(anchor="library", title="What the library did", grids=[grid] if rows else [],
+    rows = document["library"][:most]
+    words = [(row["file"], row["method"], row["aggregators"] or "–", row["why"] or "–") for row in rows]
+    numbers = [(row["file"], _count(row["rounds"]), _count(row["requests"]), _amount(row["request_bytes"]),
+                _amount(row["mean_request_bytes"]), _amount(row["between_nodes_bytes"]), _seconds(row["exchange_s"]),
+                _seconds(row["storage_s"]), _seconds(row["wait_s"]), _seconds(row["independent_s"]),
+                f"{row['slowest_rank']}: {_seconds(row['slowest_s'])}" if row["slowest_s"] else "–")
+               for row in rows]  # fmt: skip
+    grids = [_known(("file", "method", "aggregators", "why"), words, of_words=True),
+             _known(("file", "rounds", "requests", "bytes", "mean request", "between nodes", "exchange", "storage",
+                     "waiting", "by itself", "slowest rank"), numbers)]  # fmt: skip
+    return Section(anchor="library", title="What the library did", grids=grids if rows else [],
                    sentences=[_TIMES if rows else "Nothing is known: the library has reported on no file."],
                    )  # fmt: skip
+
+
+def _known(columns: Sequence[str], rows: Sequence[Sequence[str]], *, of_words: bool = False) -> Grid:
+    """Return a table without the columns in which nothing is known; but for the first they have numbers, or words."""
+    known = [place for place in range(len(columns)) if any(row[place] != "–" for row in rows)]
+    return Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],
+                numbers=[place > 0 and not of_words for place in known])  # fmt: skip
 
 
 def _hints(document: Document, most: int) -> Section:

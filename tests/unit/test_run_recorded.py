@@ -49,7 +49,8 @@ def test_a_run_lasts_as_long_as_its_program(tmp_path: pathlib.Path) -> None:
     assert facts(of_folder(tmp_path))["run time"] == "7 s"
     note_launch(tmp_path, began_ns, began_ns + 20 * SECOND)
     document = of_folder(tmp_path)
-    assert (facts(document)["run time"], facts(document)["time in I/O"]) == ("20 s", "2 s (10 %)")
+    assert (facts(document)["run time"], facts(document)["time in I/O"]) == (
+        "20 s", "2 s (10 % of the run time), of the rank with most of it")  # fmt: skip
     chart = next(one for one in document["charts"] if one["name"] == "bandwidth")
     moved = [at for at, rate in zip(chart["data"]["x"], chart["data"]["series"][0]["y"], strict=True) if rate > 0]
     assert 4.8 < moved[0] < 5.2 and 6.7 < moved[-1] < 7.1
@@ -121,6 +122,18 @@ def test_opens_are_the_calls_of_the_ranks_not_of_one_of_them(tmp_path: pathlib.P
     assert "opens of `a`, 300 times by each rank" in document["sentence"], document["sentence"]
     told = [finding["title"] for finding in document["findings"]]
     assert not any("rank 0" in title or "syncs" in title for title in told), told
+
+
+def test_percent_are_of_the_run_time_and_of_the_busiest_rank(tmp_path: pathlib.Path) -> None:
+    """In the first sentence, in the table, and in the parts of that time."""
+    for rank, seconds in enumerate((2.0, 0.5)):
+        record(tmp_path, ["/d/a"], writes([1], 0.0, seconds), begin=f"RANK {rank} 2")
+    note_launch(tmp_path, (began := recordings.heads([tmp_path])[0].started_ns), began + 4 * SECOND)
+    document = of_folder(tmp_path)
+    assert document["sentence"].startswith("Your program spent 50 % of its time in I/O")
+    assert facts(document)["time in I/O"].startswith("2 s (50 % of the run time)")
+    assert sum(row["busiest_s"] for row in document["parts"][1:]) == pytest.approx(2.0, rel=0.01)
+    assert document["spent_on"] == "Of that time: the file system 100 %."
 
 
 def test_what_the_program_asked_for_is_not_what_reached_the_file_system(tmp_path: pathlib.Path) -> None:
