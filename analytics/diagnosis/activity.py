@@ -155,7 +155,7 @@ class Calls:
     Attributes
     ----------
     syncs, stats, flushes, maps : calls of fsync and fdatasync, of stat, of fflush, and of mmap, of all ranks.
-    opens : calls that open it by MPI-IO, of all ranks.
+    opens, asked_syncs : calls that open it, and that sync it, by MPI-IO, of all ranks.
     mpi : mapping of bool to float
         Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
     mean : mapping of bool to float
@@ -170,6 +170,7 @@ class Calls:
     flushes: int = 0
     maps: int = 0
     opens: int = 0
+    asked_syncs: int = 0
     mpi: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     mean: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     opening: float = 0.0

@@ -92,15 +92,15 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
 
 def _add_calls(found: Activity, log: DarshanFile) -> None:
     """Take in counters of POSIX and MPI-IO."""
-    found.alone = np.zeros((2, found.processes))
+    found.alone, shared = np.zeros((2, found.processes)), _shared_by_mpi(log)
     for part in log.counters("STDIO") if "STDIO" in log.modules else ():
-        _add_alone(found, part, 0)
+        _add_alone(found, part, 0, shared)
         for file, flushes in zip(part["file"].tolist(), part["counters"][:, 5].tolist(), strict=True):
             if flushes > 0:
                 found.calls.setdefault(signed(file), Calls()).flushes += int(flushes)
     for part in log.counters("POSIX") if "POSIX" in log.modules else ():
         _add_metadata(found, part)
-        _add_alone(found, part, 10)
+        _add_alone(found, part, 10, shared)
         at = 6 if part["counters"].shape[1] == 69 else 4  # POSIX_STATS; syncs are two and three behind
         some = part["counters"][:, at : at + 4].astype(np.int64)
         for file, (stats, maps, *syncs) in zip(part["file"].tolist(), some.tolist(), strict=True):
@@ -115,12 +115,14 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
         read, write, meta, slowest = ((8, 9, 10, 14) if new else (6, 7, 8, 12))
         times = part["times"][:, [read, write, meta, slowest, read - 1]].astype(float)
         opens = part["counters"][:, :2].astype(np.int64).sum(axis=1)  # independent and collective ones
+        syncs = part["counters"][:, 10].astype(np.int64)
         shares = _largest_shares(part, found.processes)
-        for file, rank, opened, (reading, writing, rest, longest, closed) in zip(
-            part["file"].tolist(), part["rank"].tolist(), opens.tolist(), times.tolist(), strict=True
+        for file, rank, opened, synced, (reading, writing, rest, longest, closed) in zip(
+            part["file"].tolist(), part["rank"].tolist(), opens.tolist(), syncs.tolist(), times.tolist(), strict=True
         ):
             calls = found.calls.setdefault(signed(file), Calls())
             calls.opens += max(opened, 0)
+            calls.asked_syncs += max(synced, 0)
             calls.given = shares.pop(0)
             calls.unclosed = closed <= 0 and (calls.unclosed or signed(file) not in seen)
             seen.add(signed(file))
@@ -145,10 +147,20 @@ def _largest_shares(part: Requests, processes: int) -> list[float]:
     return np.asarray(np.minimum(least, 1.0)).tolist()  # type: ignore[no-any-return]
 
 
-def _add_alone(found: Activity, part: Requests, place: int) -> None:
+def _shared_by_mpi(log: DarshanFile) -> set[int]:
+    """Return the files that several ranks have opened by MPI-IO: for them one rank may make the calls of all."""
+    opened: collections.Counter[int] = collections.Counter()
+    for part in log.counters("MPI-IO") if "MPI-IO" in log.modules else ():
+        for file, rank in zip(part["file"].tolist(), part["rank"].tolist(), strict=True):
+            opened[file] += 2 if rank < 0 else 1
+    return {file for file, ranks in opened.items() if ranks > 1}
+
+
+def _add_alone(found: Activity, part: Requests, place: int, shared: set[int]) -> None:
     """Add metadata time, which is at `place` among the times, and opens of files that a rank has for itself."""
     rank = part["rank"].astype(np.int64)
     own = (rank >= 0) & (rank < found.processes)
+    own &= np.array([file not in shared for file in part["file"].tolist()], bool)
     for into, values in zip(found.alone, (part["times"][:, place], part["counters"][:, 0]), strict=True):
         np.add.at(into, rank[own], np.maximum(values[own].astype(float), 0.0))
 

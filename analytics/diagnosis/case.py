@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 #: Files and OSTs that a finding names at most.
 MOST_NAMES = 5
+#: Opens of POSIX that libraries make for one of MPI-IO, at most.
+_MOST_OPENS = 4
+#: Share of the time of the busiest rank from which on another one is named with it.
+_MATTERS = 0.2
 #: What stands for a file's name in tables without names; the standard streams are everyone's.
 TAKEN_OUT = re.compile(r"file \d+|<STD(?:IN|OUT|ERR)>")
 
@@ -112,8 +116,21 @@ class Case:
 
     @functools.cached_property
     def syncs(self) -> Numbers:
-        """Return how often each file is synced; 0 where the log does not tell."""
-        return np.array([float(calls.syncs) for calls in self.calls])
+        """Return how often the program syncs each file, by MPI-IO where it opens it so; 0 where it is not known."""
+        return np.array([float(calls.asked_syncs if own else calls.syncs)
+                         for calls, own in zip(self.calls, self._by_mpi, strict=True)])  # fmt: skip
+
+    @functools.cached_property
+    def opens(self) -> Numbers:
+        """Return how often the program opens each file, by MPI-IO where it does: what lies below is the libraries'."""
+        asked = np.array([float(calls.opens) for calls in self.calls])
+        return np.where(self._by_mpi, asked, self.files["opens"])
+
+    @functools.cached_property
+    def _by_mpi(self) -> Flags:
+        """Return for each file whether the program opens it by MPI-IO, and hardly otherwise."""
+        asked = np.array([float(calls.opens) for calls in self.calls])
+        return np.asarray((asked > 0) & ~(self.files["opens"] > _MOST_OPENS * asked))
 
     @functools.cached_property
     def syncing(self) -> Numbers:
@@ -243,23 +260,27 @@ class Case:
         return np.minimum(found, self.exclusive)
 
     @functools.cached_property
-    def alone(self) -> tuple[int, float, float] | None:
-        """Return the rank that makes nearly all metadata calls, its time in them (s) and its opens; None if none does.
+    def alone(self) -> tuple[list[int], float, float] | None:
+        """Return the ranks that make nearly all metadata calls, the longest time in them (s) and the most opens.
 
+        The busiest is the first; others of which each has hardly any do not count. None if they are more than half.
         Only a log tells, by the records of files that a rank has for itself.
         """
         times, opens = (np.zeros(0),) * 2 if self.activity is None else self.activity.alone
         if len(times) < 2:
             return None
-        rank = int(np.argmax(times))
-        enough = times[rank] >= self.limits.one_rank * np.nansum(self.files["meta_time"]) > 0
-        return (rank, float(times[rank]), float(opens[rank])) if enough else None
+        few = np.flatnonzero(times >= _MATTERS * times.max())
+        few = few[np.argsort(-times[few], kind="stable")]
+        least = self.limits.one_rank * float(np.nansum(self.files["meta_time"]))
+        if not times[few].sum() >= least > 0 or 2 * len(few) > len(times):
+            return None
+        return few.tolist(), float(times[few].max()), float(opens[few].max())
 
     @functools.cached_property
     def rank_time(self) -> tuple[float, float]:
         """Return the time that a rank spends in metadata calls and in data calls, of both directions (s).
 
-        Where one rank makes nearly all metadata calls, it is that rank's time.
+        Where few ranks make nearly all metadata calls, it is that of the slowest of them.
         """
         meta, data = ranks.metadata_and_data(self.files, self.processes if self.processes > 0 else 1.0)
         return (meta if self.alone is None else max(meta, self.alone[1])), data
@@ -287,8 +308,12 @@ class Case:
 
     @property
     def io_time(self) -> float:
-        """Return the time that the job needs for I/O at least (s): the critical time, or a rank's metadata calls."""
-        meta = self.rank_time[0]
+        """Return the time that the job needs for I/O at least (s): the critical time, or a rank's calls without data.
+
+        These are metadata calls, or calls of MPI-IO that open files, close them or set views.
+        """
+        opening = np.array([calls.opening for calls in self.calls])
+        meta = max(self.rank_time[0], ranks.of_all(self.files, opening, max(self.processes, 1.0)))
         return max(self.time, meta if not meta > 1.1 * self.run_time else 0.0)  # more is of threads, or of pipes
 
     @functools.cached_property

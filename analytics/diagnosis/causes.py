@@ -65,7 +65,7 @@ def _jumping(case: Case) -> Finding | None:
     counts, together = case.files.requests(), appended(case.files) & (case.files.direction == "write")
     chosen = case.files.critical & (small >= limits.small) & ((jumps >= limits.non_consecutive) | together)
     chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
-    chosen &= ~(case.files["opens"] * limits.requests_of_an_open > counts)  # else the program does not jump, it reopens
+    chosen &= ~(case.opens * limits.requests_of_an_open > counts)  # else the program does not jump, it reopens
     chosen &= ~shared_pointers(case.files)
     if not chosen.any():
         return None

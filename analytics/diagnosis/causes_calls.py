@@ -44,7 +44,7 @@ def _tiny_pieces(case: Case) -> Finding | None:
     by_mpi = np.nan_to_num(files["{independent}"]) + np.nan_to_num(files["{collective}"]) > 0
     chosen &= ~(of_posix & by_mpi)
     chosen &= ~of_posix if (chosen & ~of_posix).any() else of_posix
-    chosen &= ~(files["opens"] * 2 * limits.requests_of_an_open > calls) & ~shared_pointers(files)
+    chosen &= ~(case.opens * 2 * limits.requests_of_an_open > calls) & ~shared_pointers(files)
     time, whole = float(np.nansum(case.in_calls[chosen])), float(case.exclusive[chosen].sum())
     if not chosen.any() or not time >= limits.busy_calls * whole:
         return None

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
-from mpiio_ext.analytics.diagnosis.case import Case
-from mpiio_ext.analytics.diagnosis.model import Finding
+from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
+from mpiio_ext.analytics.diagnosis.model import Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -178,7 +178,7 @@ def metadata(case: Case) -> Finding | None:
     shared = files["ranks"] > 1
     of_a_rank = calls / np.where(shared, files["ranks"], 1.0)
     together = bool(of_a_rank[shared].sum() >= 0.5 * meta)
-    opens = float(np.nansum(files["opens"] / np.where(shared, files["ranks"], max(case.processes, 1.0))))
+    opens = float(np.nansum(case.opens / np.where(shared, files["ranks"], max(case.processes, 1.0))))
     opens = opens if case.alone is None else max(opens, case.alone[2])
     chosen = calls > 0
     chosen &= shared if together else chosen
@@ -192,13 +192,14 @@ def metadata(case: Case) -> Finding | None:
         min(meta, case.run_time),
         "high" if sure else "medium",
         ("times of calls over all ranks, divided by the ranks that made them" if case.alone is None
-         else "times of calls of that rank; that the others wait for it is not in the log")
+         else "times of calls of these ranks; that the others wait for them is not in the log")
         + ("" if sure else "; few opens of each process, or not much of the run time"),
         [
             *case.evidence("metadata calls of a process", meta, "s"),
             *case.evidence("reads and writes of a process", data, "s"),
             *case.evidence("metadata, of its time in calls", case.metadata, "share"),
             *case.evidence("opens of a process", opens, "count"),
+            *_below(case, chosen),
             *case.evidence("processes", case.processes, "count"),
             *case.evidence("files", float(np.count_nonzero(chosen)), "count"),
             *case.evidence("run time", case.run_time, "s"),
@@ -216,23 +217,34 @@ def _stormed(case: Case) -> bool:
     """
     files = case.files
     moved = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"])
-    there = moved <= case.limits.tiny_bytes * np.nan_to_num(files["opens"])
+    there = moved <= case.limits.tiny_bytes * np.nan_to_num(case.opens)
     meta, data = metadata_and_data(files, case.processes if case.processes > 0 else 1.0, there)
     return meta >= data and meta >= case.limits.metadata * sum(case.rank_time)
 
 
 def _storm(case: Case, together: bool, sure: bool) -> str:
-    """Return what metadata calls do, in words: of all ranks, or of the one that makes nearly all of them."""
+    """Return what metadata calls do, in words: of all ranks, or of the few that make nearly all of them."""
     calls = "metadata calls (open, stat, seek, sync)"
     if case.alone is not None:
-        whose = f"{calls} of rank {case.alone[0]} alone"
-        return (f"Metadata storm of one rank: {whose} take most of its I/O time." if sure
+        few = case.alone[0]
+        more = f" and {len(few) - MOST_NAMES:,} more" if len(few) > MOST_NAMES else ""
+        names = f"{', '.join(map(str, few[:MOST_NAMES]))}{more}"
+        whose = f"{calls} of rank {few[0]} alone" if len(few) == 1 else f"{calls} of ranks {names}"
+        who, its = ("one rank", "its") if len(few) == 1 else (f"{len(few):,} ranks", "their")
+        return (f"Metadata storm of {who}: {whose} take most of {its} I/O time." if sure
                 else f"{whose[0].upper()}{whose[1:]} take much of the I/O time.")  # fmt: skip
     if not sure:
         return f"{calls[0].upper()}{calls[1:]} take much of the I/O time."
     who = "Every process opens or looks up the same file again and again" if together else "Metadata storm"
     part = "most" if case.metadata >= 0.5 else "much"
     return f"{who}: {calls} take {part} of the I/O time of each process."
+
+
+def _below(case: Case, chosen: Flags) -> list[Evidence]:
+    """Return how often files are opened below the program's own calls, where that is more often."""
+    files, below = case.files, np.where(chosen, case.files["opens"] - case.opens, 0.0)
+    each = float(np.nansum(below / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)))
+    return case.evidence("further opens of a process, by MPI-IO libraries", each, "count") if each >= 1 else []
 
 
 def _seeks(case: Case, meta: float) -> Finding | None:
@@ -266,9 +278,9 @@ def _reopened(case: Case) -> Finding | None:
     files, limits = case.files, case.limits
     ranks = np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
     requests = files.requests("read") + files.requests("write")
-    chosen = files.critical & (ranks > 1) & (files["opens"] >= limits.many_opens * ranks)
+    chosen = files.critical & (ranks > 1) & (case.opens >= limits.many_opens * ranks)
     opening = np.array([calls.opening for calls in case.calls])
-    chosen &= (opening > 0) & (requests <= limits.requests_of_an_open * files["opens"])
+    chosen &= (opening > 0) & (requests <= limits.requests_of_an_open * case.opens)
     time = float(opening[chosen].sum())
     if not time >= limits.metadata * case.time:
         return None
@@ -282,7 +294,8 @@ def _reopened(case: Case) -> Finding | None:
         "high" if sure else "medium",
         "time of MPI-IO calls that open, close and set views, divided by the ranks; waiting for one another is in it",
         [
-            *case.evidence("opens of a process", float(np.nansum((files["opens"] / ranks)[chosen])), "count"),
+            *case.evidence("opens of a process", float(np.nansum((case.opens / ranks)[chosen])), "count"),
+            *_below(case, chosen),
             *case.evidence("requests of a process", float(np.nansum((requests / ranks)[chosen])), "count"),
             *case.evidence("time of a process in opens and the like", time, "s"),
             *case.evidence("run time", case.run_time, "s"),

@@ -105,8 +105,7 @@ def _shown(finding: Finding, direction: str) -> tuple[tuple[int, float], page.Fi
     for label, names in (("files", finding.files), ("OSTs", finding.osts)):
         if names:
             evidence.append(f"{label}: {', '.join(names)}")
-    advice = [f"{one.text}{f' ({one.see})' if one.see else ''}{f' Command: `{one.command}`' if one.command else ''}"
-              for one in finding.advice]  # fmt: skip
+    advice = [f"{one.text}{f' Command: `{one.command}`' if one.command else ''}" for one in finding.advice]
     weight: Literal["warning", "note"] = "warning" if finding.share >= _WARNING else "note"
     links = howto.links(finding.cause, finding.files, [one.see for one in finding.advice])
     shown = page.Finding(weight=weight, title=finding.title, evidence=evidence, advice=advice, links=links)

@@ -87,7 +87,14 @@ def of_folder(folder: Path, *, missing: str = "", ended: str = "", command: str 
         document = _document(log, statistics, there, list(written.lacks), (folder, written.start_ns))
     document |= {name: _of_recordings(document[name]) for name in _DIAGNOSED}
     known = [text for text in document["unknown"] if "ran out of memory" not in text]  # `lacks` says what lacks
-    return document | {"unknown": known, "ended": ended}
+    return document | {"unknown": known, "ended": _until_then(ended, document)}
+
+
+def _until_then(ended: str, document: Mapping[str, Any]) -> str:
+    """Return how a program has failed, with what was recorded until then; "" where it has not."""
+    facts = dict(document["facts"])
+    read, _, written = facts.get("read, written", "").partition(", ")
+    return f"{ended}; recorded until then: {read} read, {written} written, in {facts['run time']}" if ended else ""
 
 
 def of_log(log: Path) -> dict[str, Any]:

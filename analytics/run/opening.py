@@ -276,7 +276,6 @@ def paying(statistics: Sequence[Document], program: str, processes: int) -> dict
             return {
                 "text": "Delegates that collect these accesses",
                 "command": concrete(f"mpirun -n RANKS mpiio-ext run -H {hint} -- PROGRAM", program, processes),
-                "see": "docs/howto/delegates.md",
                 "gain": f"{least} to {most} times, by what the library measured, if the file system moves 1 MiB in 10"
                         " to 1 ms",
             }  # fmt: skip
@@ -288,8 +287,7 @@ def with_gain(advice: Sequence[str], measured: Mapping[str, str] | None) -> list
     found = []
     for text in advice:
         if measured is not None and "delegates" in text:
-            found.append(f"{measured['text']}. ({measured['see']}) Command: `{measured['command']}` Gain:"
-                         f" {measured['gain']}.")  # fmt: skip
+            found.append(f"{measured['text']}. Command: `{measured['command']}` Gain: {measured['gain']}.")
         else:
             found.append(text if "mpiio-ext tune" in text else f"{text} Gain: not known.")
     return found
@@ -297,7 +295,7 @@ def with_gain(advice: Sequence[str], measured: Mapping[str, str] | None) -> list
 
 def help_of(told: Sequence[Document], spent: Spent, measured: Mapping[str, str] | None, program: str, processes: int
             ) -> dict[str, str] | None:
-    """Return what would help first: text, command, page, gain; None where nothing was found."""
+    """Return what would help first: text, command, gain; None where nothing was found."""
     if (first := leading(told, spent)) is None:
         return None
     finding = first[0]
@@ -311,7 +309,7 @@ def help_of(told: Sequence[Document], spent: Spent, measured: Mapping[str, str] 
     text = next((each["text"] for each in finding["advice"] if each["command"] == command), advice["text"])
     tune = concrete("mpiio-ext tune -- PROGRAM", program, processes)
     known = "not known; `" + tune + "` measures it" if command else "not known"
-    return {"text": text.rstrip("."), "command": command, "see": advice["see"], "gain": known}
+    return {"text": text.rstrip("."), "command": command, "gain": known}
 
 
 def help_sentence(advice: Mapping[str, str] | None) -> str:

@@ -32,8 +32,12 @@ _POINTED = ("Point at a figure for its values; the wheel, or the keys + and -, m
 _INTERPRETER, _SCRIPTS = re.compile(r"(python|pypy|perl|ruby|julia|Rscript|bash|sh)[0-9.]*"), (
     ".py", ".pl", ".rb", ".jl", ".R", ".sh")  # fmt: skip
 
-_LOCKS = ("A rank that writes into a unit takes its lock from the one that wrote there last. The model (docs/locks.md)"
+_LOCKS = ("A rank that writes into a unit takes its lock from the one that wrote there last. The model"
           " carries the collective writes out under the method in force, and under each other one.")  # fmt: skip
+
+_TIMES = ("Times are those of a rank, on average: in which ranks exchange data, in which they read and write (storage),"
+          " in which they wait for each other, and in independent calls (by itself). Requests are those to the file"
+          " system.")  # fmt: skip
 
 Document = Mapping[str, Any]
 
@@ -94,9 +98,9 @@ def _library(document: Document, most: int) -> Section:
     known = [place for place in range(len(columns)) if any(row[place] != "–" for row in rows)]
     grid = Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],
                 numbers=[1 < place < len(columns) - 1 for place in known])  # fmt: skip
-    told = "Times are those of a rank, on average. What each number means: docs/reference/statistics.md."
     return Section(anchor="library", title="What the library did", grids=[grid] if rows else [],
-                   sentences=[told if rows else "Nothing is known: the library has reported on no file."])  # fmt: skip
+                   sentences=[_TIMES if rows else "Nothing is known: the library has reported on no file."],
+                   )  # fmt: skip
 
 
 def _hints(document: Document, most: int) -> Section:
@@ -105,7 +109,7 @@ def _hints(document: Document, most: int) -> Section:
     grid = Grid(columns=("hint", "value", "set by", "files", "for example"), rows=rows,
                 numbers=(False, False, False, True, False))  # fmt: skip
     return Section(anchor="hints", title="Hints in force", grids=[grid] if rows else [],
-                   sentences=["All others have their defaults: docs/hints.md." if rows else
+                   sentences=["All others have their defaults; `mpiio-ext hints` lists every hint." if rows else
                               "No file had a hint that is no default; `mpiio-ext hints` lists them."])  # fmt: skip
 
 

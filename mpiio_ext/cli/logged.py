@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import hashlib
 import importlib.util
 import os
@@ -39,6 +38,7 @@ from typing import Any, ClassVar, NoReturn, Protocol
 
 import click
 
+from mpiio_ext.cli.endings import TERMINATED, Ending, Endings, signal_text, text_of
 from mpiio_ext.common.extras import MissingExtraError
 from mpiio_ext.common.files import check_target, write_whole
 from mpiio_ext.common.recordings import STATISTICS, note_launch
@@ -51,11 +51,14 @@ from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank,
 _OTHERS_S = 10.0
 #: A log has all files, however many there are.
 _WITHOUT_BOUND = {"MPIOX_RECORDING_BYTES": str(1 << 28), "MPIOX_RECORDING_NODE_BYTES": "0"}
+#: So long it waits, where its rank has failed, until the writer has said so.
+_SAID_S = 0.5
 #: Between two looks at the traces.
 _LOOK_S = 0.05
 #: Leftovers of a killed run that are older go; those that are younger may be of another rank of this one.
 _LEFTOVER_S = 60.0
 _FORWARDED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+_BY_LAUNCHERS = (-signal.SIGTERM, -signal.SIGKILL)
 _BY_LAUNCHER = ", as launchers end all ranks when one has failed"
 #: The terminal sends these to the program as well.
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
@@ -235,11 +238,17 @@ class Recording:
             return ""
         return f"the recordings stay: mpiio-ext report {shlex.quote(str(self.folder))} -o FILE.html"
 
-    def announce(self) -> None:
+    def announce(self, failed: Ending | None = None) -> None:
         """Say that the results come later: what the writer says has nowhere to go once a launcher has ended."""
         coming = " and ".join(str(result.target) for result in self.results)
+        why = "" if failed is None else f"{failed.text()}; "
         with contextlib.suppress(OSError):
-            os.write(2, f"mpiio-ext: {coming}: made when all ranks have ended, in some seconds\n".encode())
+            os.write(2, f"mpiio-ext: {why}{coming}: made when all ranks have ended, in some seconds\n".encode())
+
+    def hear(self, failed: Ending | None) -> None:
+        """Say which rank of a launcher has failed, as long as that is there."""
+        if self.inside:
+            self.announce(failed)
 
     def accompany(self, launch: Launch) -> NoReturn:
         """Start the program and the writer, wait for both, and end as the program has ended."""
@@ -275,11 +284,10 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
         click.echo(f"mpiio-ext: cannot execute {launch.arguments[0]}: {error.strerror}", err=True)
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
 
-    announce = functools.cache(recording.announce)
-
     def forward(number: int, _frame: object) -> None:
         if recording.inside and number == signal.SIGTERM:  # by a launcher, which soon kills, and ends
-            announce()
+            with contextlib.suppress(OSError):
+                os.write(ours, TERMINATED + b"\n")
         program.send_signal(number)
 
     for number in _FORWARDED:
@@ -290,14 +298,14 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
         os.write(ours, f"{program.pid}\n".encode())
     status = program.wait()
     with contextlib.suppress(BrokenPipeError):
-        os.write(ours, f"ended {status}\n".encode())
+        os.write(ours, (TERMINATED if status else b"") + f"\nended {status}\n".encode())
     os.close(ours)
     # A launcher ends the other ranks of one that has failed when that has left.
-    until = time.monotonic() + (_OTHERS_S if status == 0 else 0.0)
+    until = time.monotonic() + (_OTHERS_S if status == 0 else _SAID_S)
     while (left := os.waitpid(writer, os.WNOHANG if recording.inside else 0))[0] == 0 and time.monotonic() < until:
         time.sleep(_LOOK_S)
-    if not left[0]:
-        announce()
+    if not left[0] and status == 0:
+        recording.announce()
     elif os.WIFSIGNALED(left[1]) and (stays := recording.stays()):
         click.echo(f"mpiio-ext: no page: its writer was killed\nmpiio-ext: {stays}", err=True)
     _leave(status)
@@ -329,31 +337,32 @@ def _write(pipe: int, recording: Recording) -> NoReturn:
         os.dup2(nothing, 1)
         started_ns = time.time_ns()
         note_launch(recording.folder, started_ns)
-        words = b"".join(iter(lambda: os.read(pipe, 256), b"")).split()
+        endings = Endings(recording.folder)
+        words = endings.wait(pipe, recording.hear)
         if words[:1] != [b"no"]:
             if words[-2:-1] == [b"ended"]:
                 note_launch(recording.folder, started_ns, time.time_ns())
-            _results(words, recording)
+            _results(words, recording, endings)
         else:
             shutil.rmtree(recording.folder, ignore_errors=True)
     finally:
         os._exit(0)
 
 
-def _results(words: list[bytes], recording: Recording) -> None:
+def _results(words: list[bytes], recording: Recording, endings: Endings) -> None:
     """Make what was asked for, and remove the recordings unless they are needed."""
     killed = words[-2:-1] != [b"ended"]
     if killed and words:
         while _lives(int(words[0])):
             time.sleep(_LOOK_S)
     missing = "mpiio-ext was killed before the program had ended" if killed else ""
-    ended = "" if killed else _failed(int(words[-1]), recording)
-    settled, kept = False, False
+    ended, settled, kept = "", False, False
     for result in recording.results:
         try:
             if not settled:
                 _settle(recording.folder, _OTHERS_S if recording.inside or killed else 0.0)
                 settled = True
+                ended = _failed(None if killed else int(words[-1]), recording, endings.failed())
             lines = result.make(recording.folder, missing, ended)
         except BaseException as error:  # nobody else would say so
             kept |= result.keeps
@@ -368,17 +377,21 @@ def _results(words: list[bytes], recording: Recording) -> None:
         shutil.rmtree(recording.folder, ignore_errors=True)
 
 
-def _failed(status: int, recording: Recording) -> str:
-    """Return how a program ended that has failed; "" for one that has not."""
+def _failed(status: int | None, recording: Recording, failed: Sequence[Ending]) -> str:
+    """Return how a program ended that has failed, and which of its ranks; "" for one that has not.
+
+    `status`: of the program that was started, as Python has it; None: it is not known.
+    """
     who = "rank 0" if recording.inside else "the program"
-    if status >= 0:
-        return f"{who} ended with status {status}" if status else ""
-    try:
-        name = signal.Signals(-status).name
-    except ValueError:  # of real time
-        name = f"{-status}"
-    by_launcher = recording.inside and -status == signal.SIGTERM
-    return f"{who} was ended by signal {name}{_BY_LAUNCHER if by_launcher else ''}"
+    whole = ""
+    if status is not None and status > 0:
+        whole = f"{who} ended with status {status}"
+    elif status is not None and status < 0:
+        by_launcher = recording.inside and -status == signal.SIGTERM
+        whole = f"{who} was ended by {signal_text(-status)}{_BY_LAUNCHER if by_launcher else ''}"
+    if recording.inside and failed and (failed[0].rank == 0 or not whole or status in _BY_LAUNCHERS):
+        whole = ""  # of rank 0 that is told already, or only what follows from it
+    return "; ".join(filter(None, (text_of(failed, 0 if recording.inside else status or 0), whole)))
 
 
 def _lives(pid: int) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 #: The library's statistics, as lines of JSON.
@@ -20,6 +22,46 @@ _LAUNCH = "launch.json"
 SUFFIXES = (".mpioxrec", ".mpioxtrace")
 #: The folder's own name, also where nothing was recorded into it.
 _NAME = re.compile(r"\..+\.[0-9a-f]{16}\.run")
+
+
+#: The beginning of a recording, as `pioneer/darshan/recordings.py` has it: its state, when MPI_Finalize began, process,
+#: rank, host, whether the process has said how it ends, and its exit status.
+HEAD = struct.Struct("<16xI36xq8xq8xi36x256s2816xIi")
+_RUNNING = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """How far a process of a run has come, as its recording tells.
+
+    Attributes
+    ----------
+    rank, host, pid : which; rank -1: it has none.
+    running : it has not ended its recording: it lives, or was killed.
+    finalized : it has begun MPI_Finalize.
+    exit_status : it has said that it ends with this one; None: it has not.
+    """
+
+    rank: int
+    host: str
+    pid: int
+    running: bool
+    finalized: bool
+    exit_status: int | None
+
+
+def states(folder: Path) -> list[State]:
+    """Return the states of the processes that have recorded into a folder."""
+    found = []
+    for path in sorted(folder.glob(f"*{SUFFIXES[0]}")):
+        with suppress(OSError), path.open("rb") as file:
+            data = file.read(HEAD.size)
+            if len(data) == HEAD.size:
+                state, finalized, pid, rank, host, exited, status = HEAD.unpack(data)
+                found.append(State(rank=rank, host=host.partition(b"\0")[0].decode(errors="replace"), pid=pid,
+                                   running=state == _RUNNING, finalized=finalized != 0,
+                                   exit_status=status if exited else None))  # fmt: skip
+    return found
 
 
 def has_recordings(folder: Path) -> bool:

@@ -41,6 +41,18 @@ def _script(words: list[str]) -> list[str]:
     return words
 
 
+def _words_of(command: str, program: str) -> list[str]:
+    """Return a script or a program without its folder, and its arguments; see `name_of`."""
+    words = command.split() or [program]
+    words = (_INTERPRETER.fullmatch(_base(words[0])) and _script(words)) or words
+    return [_base(words[0]), *words[1:]]
+
+
+def program_of(command: str, program: str) -> str:
+    """Return the script or the program of a job, without its folder; see `name_of`."""
+    return _words_of(command, program)[0]
+
+
 def name_of(command: str, program: str) -> str:
     """Return what a job is called: the script or the program, and its arguments; the start of a long one.
 
@@ -49,9 +61,7 @@ def name_of(command: str, program: str) -> str:
     command : words between blanks; "": it is not known.
     program : what the system calls the process.
     """
-    words = command.split() or [program]
-    words = (_INTERPRETER.fullmatch(_base(words[0])) and _script(words)) or words
-    name = " ".join([_base(words[0]), *words[1:]])
+    name = " ".join(_words_of(command, program))
     return name if len(name) <= _MOST else f"{name[: _MOST - 1]}…"
 
 

@@ -18,6 +18,7 @@ from mpiio_ext.common.segments import PROC
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.top import jobs
 from mpiio_ext.top.jobs import Job, Rank, Rates, files_of
+from mpiio_ext.top.names import program_of
 from mpiio_ext.top.pages import Counts
 
 #: What is said where there is no job at all.
@@ -210,7 +211,8 @@ def _rank(rank: Rank) -> dict[str, Any]:
 def _job(watched: Watched) -> dict[str, Any]:
     job, page = watched.job, watched.job.first
     found: dict[str, Any] = {
-        "job": job.name, "scheduler_job": page.scheduler_job or None, "program": page.program, "command": page.command,
+        "job": job.name, "scheduler_job": page.scheduler_job or None,
+        "program": program_of(page.command, page.program), "command": page.command,
         "ranks": page.ranks, "ranks_here": len(job.ranks), "started_unix_s": round(page.started_unix_s, 3),
         "interval_s": round(job.rates.interval_s, 3), **_numbers(job.total, job.rates),
         "ranks_seen": [_rank(rank) for rank in job.ranks],

@@ -34,7 +34,7 @@ CLASSES = ("read", "write", "metadata", "MPI-IO")
 
 Structured: TypeAlias = npt.NDArray[np.void]
 
-_MAGIC, _VERSION, _HEADER_BYTES = b"MPIOXREC", 1, 4096
+_MAGIC, _VERSION, _HEADER_BYTES = b"MPIOXREC", 2, 4096
 _RUNNING = 0
 _FEW, _MORE, BINS = 4, 28, 200
 _NAME, _RECORD, _VALUES, _LANE, _SEGMENTS, _STEPS, _NOTHING, _VIEW = range(1, 9)
@@ -43,7 +43,8 @@ _HEADER = np.dtype([
     ("capacity", "u8"), ("used", "u8"), ("unix_minus_monotonic", "i8"), ("started", "i8"), ("stopped", "i8"),
     ("last", "i8"), ("pid", "i8"), ("parent", "i8"), ("rank", "i4"), ("ranks", "i4"), ("others", "u8"),
     ("unkept", "u8"), ("bin_ns", "i8"), ("step_ns", "i8"), ("host", "S256"), ("command", "S2048"),
-    ("counts", "S256", 3),
+    ("counts", "S256", 3), ("exited", "u4"), ("exit_status", "i4"), ("cpu", "i8", 2), ("queued", "i8", 2),
+    ("switches", "i8", 2),
 ])  # fmt: skip
 _ITEM = [("kind", "u4"), ("bytes", "u4")]
 _RECORD_TYPE = np.dtype([

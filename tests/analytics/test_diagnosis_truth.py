@@ -318,6 +318,27 @@ def test_metadata_calls_of_one_rank_are_not_divided_by_all() -> None:
     several[:, :10] = [[3.0], [100.0]]
     spread = diagnose(job, rows, activity=Activity("HEATMAP", 64, 100.0, alone=several))
     assert [each for each in spread.findings if "alone" in each.title] == []
+    assert "calls (open, stat, seek, sync) of ranks 0, 1, 2, 3, 4 and 5 more take" in spread.findings[0].title
+    several[:, :40] = [[3.0], [100.0]]  # most of the ranks: none is named
+    many = [rank_file(rank, **nothing, processes=64, opens=100, meta_time=3.0) for rank in range(40)]
+    every = diagnose(job, many, activity=Activity("HEATMAP", 64, 100.0, alone=several))
+    assert not any(" of rank" in each.title for each in every.findings)
+
+
+def test_opens_are_those_of_the_program() -> None:
+    """Each MPI_File_open is two opens of POSIX; a program that opens besides, by POSIX, has these counted."""
+    row = {"ranks": 4, "opens": 1200, "meta_time": 30.0, "bytes_written": 400, "writes": 4, "processes": 4}
+    for opens, told, below in ((600, 150, 150), (3, 300, None)):
+        seen = Activity("HEATMAP", 4, 10.0, calls={0: Calls(opens=opens, opening=8.0)})
+        found = diagnose({**JOB, "processes": 4, "run_time": 10.0}, [file(0, 10, **row, file_id=0)], activity=seen)
+        known = {each.meaning: each.value for each in found.findings[0].evidence}
+        assert found.findings[0].cause == "shared_opens"
+        assert (known["opens of a process"], known.get("further opens of a process, by MPI-IO libraries")) == (
+            told, below)  # fmt: skip
+    quick = file(0, 0.01, **row | {"meta_time": 0.01}, file_id=0)  # ranks wait for one another, not for the storage
+    seen = Activity("", 4, 10.0, calls={0: Calls(opens=600, opening=8.0)})
+    assert causes(diagnose({**JOB, "processes": 4, "run_time": 10.0}, [quick], activity=seen)) == [
+        ("shared_opens", "high")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("piece", "calls", "busy", "cause"), [

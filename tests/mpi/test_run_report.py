@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 import shlex
@@ -60,7 +61,8 @@ def run(
     command = [*RUN, "--report", str(folder / "io.html"), *more]
     command = [*command, "--", *start, *words] if outside else [*start, *command, "--", *words]
     if wait:
-        looks = "n=0; until [ -e $0 ] || [ $n -gt 300 ]; do sleep .1; n=$((n+1)); done"
+        there = "[ -e $0 ] && ! ls -d ${0%/*}/.io.html.*.run >/dev/null 2>&1"
+        looks = f"n=0; until {{ {there}; }} || [ $n -gt 300 ]; do sleep .1; n=$((n+1)); done"
         command = ["sh", "-c", f'"$@"; s=$?; {looks}; exit $s', str(folder / "io.html"), *command]
     return run_bounded(command, env=base_environment() | (storage or {}), timeout_s=120, check=not wait)
 
@@ -101,7 +103,8 @@ def test_the_first_sentence_names_the_cause(
     if kind == "read_modify_write":  # a view of a vector
         assert re.fullmatch(r"… × [\d,]+ bytes in blocks of [\d,]+ × [\d,]+", found.files.rows()[0]["arrays"])
     text = (tmp_path / "io.html").read_text("utf-8")
-    assert not re.search(r"Darshan|\bDXT\b|HEATMAP|\bthe log\b|--low-bandwidth", text.replace("run --darshan", ""))
+    text = text.replace("run --darshan", "")
+    assert not re.search(r"Darshan|\bDXT\b|HEATMAP|\bthe log\b|--low-bandwidth|\bdocs/|\.md\b", text)
 
 
 @pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
@@ -232,6 +235,20 @@ def test_a_rank_that_is_killed(outside: bool, extension: str, tmp_path: pathlib.
     found = page(tmp_path, done).document
     assert any("rank" in line for line in found["lacks"]) and found["sentence"].startswith("As far as was recorded, ")
     assert not any("No call reached" in line for line in found["notices"])
+    who = f"rank 1 on {os.uname().nodename} ended with status 7; "
+    assert found["ended"].startswith(who) and who in done.stderr, (found["ended"], done.stderr)
+
+
+@pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
+def test_a_rank_that_aborts(outside: bool, extension: str, tmp_path: pathlib.Path) -> None:
+    """The line on the terminal and the page name the rank that has called MPI_Abort; the exit status stays."""
+    program = str(cbuild.mpi_program("aborting", "-O1"))
+    done = run(tmp_path, [program, str(tmp_path / "data"), "100"], outside=outside, wait=True)
+    assert not done.timed_out and done.returncode == 7, done.describe()
+    found = page(tmp_path, done).document
+    who = f"rank 2 on {os.uname().nodename} ended with status 7"
+    assert found["ended"].startswith(f"{who}; ") and f"{who}; " in done.stderr, (found["ended"], done.stderr)
+    assert "10 kB written" in found["ended"]
 
 
 def test_a_launcher_that_ends_a_rank(extension: str, tmp_path: pathlib.Path) -> None:

@@ -353,7 +353,7 @@ def test_what_is_damaged_is_said(good: bytes, tmp_path: pathlib.Path) -> None:
     assert "bytes are there" in recordings.read(path).problem
     path.write_bytes(good[:4096] + b"\xff" * (len(good) - 4096))
     assert recordings.read(path).problem == "its bytes behind 4,096 are damaged"
-    for wrong in (b"", b"MPIOXREC", b"x" * 8000, good[:8] + b"\x02" + good[9:]):
+    for wrong in (b"", b"MPIOXREC", b"x" * 8000, good[:8] + b"\x63" + good[9:]):
         path.write_bytes(wrong)
         with pytest.raises(ValueError, match="recording"):
             recordings.read(path)

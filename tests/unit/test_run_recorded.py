@@ -102,6 +102,26 @@ def test_what_delegates_write_is_the_programs(thread: bool, tmp_path: pathlib.Pa
         assert not any(one["name"] == "bandwidth" for one in document["charts"])
 
 
+def test_opens_are_the_calls_of_the_ranks_not_of_one_of_them(tmp_path: pathlib.Path) -> None:
+    """All four ranks open a file 300 times by MPI-IO; below it, rank 0 opens and syncs it for them all."""
+    for rank in range(4):
+        calls = []
+        for number in range(300):
+            at = 10**7 * number
+            calls.append(Call(operation="MPI_File_open", start=at, duration=6 * 10**6, comm_size=4, mode=9))
+            if rank == 0:
+                calls += [Call(operation=name, start=at + 10**6 * step, duration=10**6, depth=1, result=3 * (step < 2))
+                          for step, name in enumerate(("open", "open", "fsync"), 1)]  # fmt: skip
+            calls.append(Call(operation="pwrite", start=at + 6 * 10**6 + 200, depth=1, offset=rank, size=1, result=1))
+            calls.append(Call(operation="MPI_File_write_at", start=at + 6 * 10**6, duration=2000, offset=rank, size=1))
+            calls.append(Call(operation="MPI_File_close", start=at + 7 * 10**6, duration=10**6))
+        record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 4")
+    document = of_folder(tmp_path)
+    assert "opens of `a`, 300 times by each rank" in document["sentence"], document["sentence"]
+    told = [finding["title"] for finding in document["findings"]]
+    assert not any("rank 0" in title or "syncs" in title for title in told), told
+
+
 def test_what_the_library_has_chosen_is_not_advised_against(tmp_path: pathlib.Path) -> None:
     """Small collective calls that it carries out as they are; a program that has asked for that is told to let it."""
     for rank in range(2):
@@ -133,9 +153,10 @@ def test_a_run_that_ended_badly_may_be_whole(tmp_path: pathlib.Path) -> None:
     document = of_folder(tmp_path, ended="the program ended with status 3")
     assert document["sentence"].startswith("Your program spent") and document["lacks"] == []
     text = page(document)
-    assert "The program ended with status 3." in text and "not whole" not in text
+    told = "he program ended with status 3; recorded until then: 0 B read, 41.9 MB written, in 2 s"
+    assert f"T{told}." in text and "not whole" not in text
     (tmp_path / "io.html").write_text(text, encoding="utf-8")
-    assert "the program ended with status 3" in mpiio_ext.run_report(tmp_path / "io.html").lines()
+    assert f"t{told}" in mpiio_ext.run_report(tmp_path / "io.html").lines()
     record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 2 4", end="KILL")
     assert of_folder(tmp_path)["lacks"][0] == "rank 2: its recording has no end: it was killed"
     record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 3 4", end="KILL")

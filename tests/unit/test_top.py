@@ -334,6 +334,8 @@ def test_jobs_are_found_by_words_of_their_commands() -> None:
             assert means & both == {str(process.pid) for process in found}, word
         status, text = run("python", "--once", "--interval", "0.1s")
     assert status == 0 and re.search(rf"^{one.pid} .* long\.py 20 ", text, re.M) and f"many.py {one.pid}" in text
+    found = {each["job"]: each for each in snapshot.as_json(seen)["jobs"]}
+    assert (found[str(one.pid)]["program"], found[str(one.pid)]["command"]) == ("long.py", "python /home/long.py 20")
 
 
 def test_the_command_shows_a_job() -> None:

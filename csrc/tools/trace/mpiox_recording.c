@@ -494,6 +494,8 @@ void mpiox_recording_add_view(int64_t file, const char *text)
 
 void mpiox_recording_stop(int64_t now)
 {
-    if (mpiox_recording_ready(now) && f->header->stopped == 0)
+    if (mpiox_recording_ready(now) && f->header->stopped == 0) {
         f->header->stopped = now;
+        mpiox_recording_measure(1);
+    }
 }

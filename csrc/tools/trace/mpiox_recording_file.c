@@ -14,10 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mpiox_recording_calls.h"
 #include "mpiox_trace_clock.h"
+#include "mpiox_trace_lock.h"
 #include "mpiox_trace_place.h"
 #include "mpiox_trace_system.h"
 
@@ -138,6 +141,56 @@ static bool grow(int fd, uint64_t bytes)
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
+void mpiox_recording_measure(int which)
+{
+    mpiox_recording_header *header = r->header;
+    char text[96], *behind = text;
+    struct rusage used;
+    struct timespec cpu;
+
+    if (header == NULL)
+        return;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
+        header->cpu[which] = cpu.tv_sec * INT64_C(1000000000) + cpu.tv_nsec;
+    if (mpiox_trace_read_text("/proc/self/schedstat", text, sizeof text) > 0) {
+        strtoll(text, &behind, 10);
+        header->queued[which] = strtoll(behind, NULL, 10);
+    }
+    if (getrusage(RUSAGE_SELF, &used) == 0)
+        header->switches[which] = used.ru_nivcsw;
+}
+
+void mpiox_recording_tell_exit(int status)
+{
+    mpiox_trace_lock();
+    if (r->header != NULL) {
+        r->header->exit_status = status & 0xff;
+        r->header->exited = 1;
+    }
+    mpiox_trace_unlock();
+}
+
+#ifdef __GLIBC__
+static void exits(int status, void *nothing)
+{
+    (void)nothing;
+    mpiox_recording_tell_exit(status);
+}
+#endif
+
+/* The end of main() calls no function that could be wrapped; what is registered when libraries are loaded comes after
+ * the recording has been ended. */
+static void hear_exit(void)
+{
+#ifdef __GLIBC__
+    static bool heard;
+
+    if (!heard)
+        on_exit(exits, NULL);
+    heard = true;
+#endif
+}
+
 static void fill_header(int64_t now)
 {
     static const char *const counts[] = MPIOX_RECORDING_COUNTERS;
@@ -193,6 +246,8 @@ bool mpiox_recording_ready(int64_t now)
     }
     mpiox_trace_close(fd);
     fill_header(now);
+    mpiox_recording_measure(0);
+    hear_exit();
     return true;
 }
 
@@ -236,6 +291,7 @@ void mpiox_recording_restart(int64_t now)
     header->started = header->last = now;
     header->others = header->unkept = 0;
     header->bin_ns = MPIOX_RECORDING_FIRST_BIN;
+    mpiox_recording_measure(0);
     r->generation++;
 }
 
@@ -269,6 +325,8 @@ void mpiox_recording_end(int state, bool again)
         const int fd = mpiox_trace_open(here->path);
 
         mpiox_recording_mark(state);
+        if (r->header->stopped == 0)
+            mpiox_recording_measure(1);
         if (fd >= 0) {
             if (mpiox_trace_cut(fd, (int64_t)r->used) == 0)
                 charge(-(int64_t)(r->taken - r->used));

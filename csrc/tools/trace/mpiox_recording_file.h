@@ -1,7 +1,7 @@
 /*
  * mpiox_recording_file.h - the file that the recording of this process is in.
  *
- * All functions: under mpiox_trace_lock().
+ * All functions but mpiox_recording_tell_exit(): under mpiox_trace_lock().
  */
 #ifndef MPIOX_RECORDING_FILE_H
 #define MPIOX_RECORDING_FILE_H
@@ -33,7 +33,9 @@ void mpiox_recording_restart(int64_t now);       /* give up what was recorded so
 void mpiox_recording_rank(void);                 /* it is known from now on: the file's name says it */
 void mpiox_recording_end(int state, bool again); /* `again`: what follows begins another file */
 void mpiox_recording_mark(int state);
-void mpiox_recording_forget(void); /* in the child of a fork: the file is the parent's */
+void mpiox_recording_measure(int which);    /* what the machine gave it until the start (0), and until the end (1) */
+void mpiox_recording_tell_exit(int status); /* the process is about to end */
+void mpiox_recording_forget(void);          /* in the child of a fork: the file is the parent's */
 
 static inline uint32_t mpiox_recording_place(const void *item)
 {

@@ -17,7 +17,7 @@
 #define MPIOX_RECORDING_OTHERS "<other files>" /* the name of what had no room for a record of its own */
 
 enum {
-    MPIOX_RECORDING_VERSION = 1,
+    MPIOX_RECORDING_VERSION = 2,
     MPIOX_RECORDING_HEADER_BYTES = 4096,
     MPIOX_RECORDING_COUNTS = 16,
     MPIOX_RECORDING_FEW = 4,   /* values that are followed in the record itself */
@@ -73,6 +73,11 @@ typedef struct mpiox_recording_header {
     int64_t bin_ns, step_ns; /* width of a bin; what is not told apart within a step */
     char host[256], command[2048];
     char counts[MPIOX_RECORDING_MODULES][256]; /* names of `counts` of the module's records, with spaces between */
+    uint32_t exited;                           /* the process has said that it ends, and with which status */
+    int32_t exit_status;
+    /* At `started`, and at MPI_Finalize or the end: ns of CPU time of the process, ns in which its first thread waited
+     * for a CPU (0: Linux does not tell), and how often the process had to leave one. */
+    int64_t cpu[2], queued[2], switches[2];
 } mpiox_recording_header;
 
 typedef struct mpiox_recording_item {

@@ -77,6 +77,7 @@ __attribute__((destructor)) static void finish(void)
     BEHIND(void, name, (int))                                                                                          \
     MPIOX_TRACE_EXPORT __attribute__((noreturn)) void name(int status)                                                 \
     {                                                                                                                  \
+        mpiox_recording_tell_exit(status);                                                                             \
         finish();                                                                                                      \
         NEXT(name)(status);                                                                                            \
         __builtin_unreachable();                                                                                       \
