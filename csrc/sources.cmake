@@ -39,6 +39,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/abi/mpiox_other_abi.c
     csrc/core/common/mpiox_error.c
     csrc/core/common/mpiox_event.c
+    csrc/core/common/mpiox_parts.c
     csrc/core/common/mpiox_segment.c
     csrc/core/common/mpiox_testing.c
     csrc/core/common/mpiox_text.c
@@ -147,6 +148,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/arbiter/mpiox_program.c
     csrc/iod/cache/mpiox_cache.c
     csrc/iod/cache/mpiox_cache_errors.c
+    csrc/iod/cache/mpiox_cache_kept.c
     csrc/iod/cache/mpiox_cache_layout.c
     csrc/iod/cache/mpiox_cache_page.c
     csrc/iod/cache/mpiox_cache_rescue.c
@@ -226,6 +228,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/server/mpiox_server_pages.c
     csrc/iod/server/mpiox_server_ranges.c
     csrc/iod/server/mpiox_server_replica.c
+    csrc/iod/server/mpiox_server_scratch.c
     csrc/iod/server/mpiox_server_run.c
     csrc/iod/server/mpiox_server_share.c
     csrc/iod/server/mpiox_server_state.c

@@ -54,12 +54,14 @@ class Left:
     ----------
     path : its final name.
     dirty_bytes : bytes that are not in the file yet.
+    scratch : it is never written.
     code : why they cannot be written, an errno; 0: nothing is wrong.
     where : who has them.
     """
 
     path: Path
     dirty_bytes: int
+    scratch: bool
     code: int
     where: str
 
@@ -73,7 +75,8 @@ def left_by(delegates: Iterable[DelegateStatus], wanted: set[Path]) -> Iterator[
         for file in item.files:
             path = final_name(Path(file.path))
             if not file.replica and (path in wanted if wanted else file.draining):
-                yield Left(path=path, dirty_bytes=file.dirty_bytes, code=file.drain_errno, where=where)
+                yield Left(path=path, dirty_bytes=file.dirty_bytes, scratch=file.scratch, code=file.drain_errno,
+                           where=where)
 
 
 def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
@@ -103,7 +106,9 @@ class _Waiting:
                  for item in left if item.code}  # fmt: skip
         now_s = time.monotonic()
         self._since_s = {path: self._since_s.get(path, now_s) for path in (*nobodys, *stuck)}
-        failed = {path: text for path, text in nobodys.items() if now_s - self._since_s[path] >= _GRACE_S}
+        failed = {item.path: "is a scratch file: it goes with its job, and is never written"
+                  for item in left if item.scratch}  # fmt: skip
+        failed |= {path: text for path, text in nobodys.items() if now_s - self._since_s[path] >= _GRACE_S}
         failed |= {path: text for path, text in stuck.items() if now_s - self._since_s[path] >= self._patience_s}
         return not left and not nobodys, failed
 

@@ -80,6 +80,7 @@ class _Stats(Shown):
     dead_delegate_accesses : page accesses made in the file, since the delegate of the page was gone.
     plan_s, exchange_s, io_s, wait_s, total_s : seconds of planning, of copying and messages, of file-system requests,
         of waiting for other ranks, and inside collectives altogether.
+    messages_s : of those of copying and messages, seconds of messages between nodes.
     independent_s : seconds inside accesses of one rank alone.
     delegated_s : of those, seconds inside accesses through delegates.
     flush_barrier_s : seconds until what was written through delegates was in the file: sync, close, other ways
@@ -144,6 +145,7 @@ class _Stats(Shown):
     dead_delegate_accesses: int
     plan_s: float
     exchange_s: float
+    messages_s: float
     io_s: float
     wait_s: float
     total_s: float

@@ -99,7 +99,7 @@ def _jumping(case: Case) -> Finding | None:
     return case.finding(
         "small_requests",
         f"The {direction}s of critical files are small and {where}{' (independent calls)' if alone else ''}.",
-        float(np.nansum(case.in_calls[chosen])),
+        float(np.nansum(case.in_calls[chosen])) * _small_part(case, chosen),
         "high" if tiny else "medium",
         "counted by Darshan for each request that reached the operating system; the time is that of the slowest rank in"
         " these calls",
@@ -109,6 +109,17 @@ def _jumping(case: Case) -> Finding | None:
         at_most=True,
         costs=tiny,
     )
+
+
+def _small_part(case: Case, chosen: Flags) -> float:
+    """Return the share of the time in requests that small ones have: of DXT, where all are of these files; else 1."""
+    counts = None if case.activity is None else case.activity.durations.get(case.write)
+    if counts is None or not (np.array(case.complete) | ~case.files.critical).all() or (
+            case.exclusive[chosen].sum() < 0.9 * case.time):  # fmt: skip
+        return 1.0
+    spent = (counts.sum(axis=1) * 2.0 ** (np.arange(counts.shape[2]) / 2 - 24)).sum(axis=1)
+    small = 2.0 ** (np.arange(len(spent)) / 4) <= case.limits.small_bytes
+    return float(spent[small].sum() / spent.sum()) if spent.sum() > 0 else 1.0
 
 
 def serialised(case: Case) -> Finding | None:
@@ -159,8 +170,9 @@ def small_files(case: Case) -> Finding | None:
     )
 
 
-#: File systems that lock blocks, or stripes, for one node at a time.
+#: File systems that lock blocks, or stripes, for one node at a time; and those of one node, which lock none.
 _LOCKING = ("lustre", "gpfs", "beegfs", "ocfs2", "gfs2")
+_OF_ONE_NODE = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "zfs", "overlay", "ramfs")
 
 
 def unaligned(case: Case) -> Finding | None:
@@ -172,6 +184,7 @@ def unaligned(case: Case) -> Finding | None:
     traced = case.traced(chosen)
     blocks, shared = (sum(getattr(row, name) for _, row in traced) for name in ("blocks", "shared"))
     kinds = files.table["fs_type"].to_pylist() if "fs_type" in files.table.schema.names else [None] * len(files)
+    chosen &= ~np.isin(np.array(kinds, dtype=object), _OF_ONE_NODE)
     locks = bool(chosen.any()) and all(kind in _LOCKING for kind, it in zip(kinds, chosen, strict=True) if it)
     lost = any(flag for flag in (files["partial"] > 0)[chosen])  # a log without all counters
     large = bool((case.request_bytes >= case.limits.small_bytes / 2)[chosen].all())  # small ones cost by themselves
@@ -181,7 +194,7 @@ def unaligned(case: Case) -> Finding | None:
     return case.finding(
         "unaligned",
         "Requests to shared files do not begin at blocks of the file system.",
-        float(case.in_calls[chosen].sum() if sure else case.exclusive[chosen].sum()),
+        float(np.where(np.isnan(files["slowest_rank_time"]) & ~sure, case.exclusive, case.in_calls)[chosen].sum()),
         "high" if sure else "medium" if alone and met else "low",
         "the file system locks blocks, and ranks that write large pieces share them"
         if sure

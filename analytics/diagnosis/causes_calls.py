@@ -139,8 +139,8 @@ def _waits_for_each(case: Case) -> Finding | None:
     )
 
 
-#: Hidden files in which MPI libraries keep the shared pointer of a file: that of ROMIO, that of OMPIO.
-_POINTER = re.compile(r"/\.([^/]+)\.shfp\.\d+[^/]*$|\.lockedfile$")
+#: Files in which MPI libraries keep the shared pointer of a file: that of ROMIO, those of OMPIO.
+_POINTER = re.compile(r"/\.([^/]+)\.shfp\.\d+[^/]*$|\.lockedfile$|-\d+-\d+\.lock$")
 
 
 #: Calls with a shared pointer: those of a rank, and (True) those of all ranks in their order.

@@ -15,6 +15,7 @@ from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.model import Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data
 from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
 
@@ -63,12 +64,16 @@ def root_writes(case: Case) -> Finding | None:
     moved, total = np.nan_to_num(files["{bytes}"]), float(files.sum(files["{bytes}"])[0])
     root = case.per_job.get("root_writes", float("nan"))
     of_root = files["root_bytes_written"] >= limits.root * files["bytes_written"]
-    single = files.critical & (case.movers * limits.one_rank <= 1) & (~_collective(case) | _by_one(case))
-    single &= ~_all_move(case)
+    own = files.critical & (~_collective(case) | _by_one(case))
+    single = own & (case.movers * limits.one_rank <= 1) & ~_all_move(case)
     largest = int(np.argmax(np.where(single, moved, -1)))
     share, chosen = moved[largest] / total if single.any() and total > 0 else 0.0, np.arange(len(files)) == largest
     if root >= share:
         share, chosen = root, files.critical & of_root
+    alone = _of_one(case, own)
+    if alone is not None and alone[1] > share:
+        rank, share, chosen = *alone, own & (moved > 0)
+        of_root = np.full(len(files), rank == 0)
     by_root = (bool(of_root[chosen].all()) and files.direction == "write") or files["slowest_rank"][largest] == 0
     enough = limits.one_rank if not root >= share else max(limits.root, min(2 / case.processes, limits.one_rank))
     if not case.processes > 1 or not share >= enough or not chosen.any() or total < limits.one_rank_bytes:
@@ -97,6 +102,19 @@ def root_writes(case: Case) -> Finding | None:
         at_most=True,
         costs=sure,
     )  # fmt: skip
+
+
+def _of_one(case: Case, own: Flags) -> tuple[int, float] | None:
+    """Return the rank that moves nearly all bytes, in whatever files of these, and its share of all; None without.
+
+    HEATMAP has the bytes of each rank.
+    """
+    heat = None if case.activity is None else case.activity.heat.get(case.write)
+    if heat is None or not heat.sum() > 0 or len(heat) < 2:
+        return None
+    rank, moved = int(np.argmax(heat)), np.nan_to_num(case.files["{bytes}"])
+    share = min(float(heat[rank] / heat.sum()), float(moved[own].sum() / max(moved.sum(), 1.0)))
+    return (rank, share) if share >= case.limits.one_rank else None
 
 
 def few_writers(case: Case) -> Finding | None:
@@ -171,6 +189,8 @@ def metadata(case: Case) -> Finding | None:
     """Opens, stats and syncs take the time of each process."""
     files = case.files
     (meta, data), calls = case.rank_time, np.nan_to_num(files["meta_time"])
+    if _only_streams(files):
+        return None  # the calls are those of the files of the other direction
     if (again := _reopened(case)) is not None and again.time > meta:
         return again
     if not case.metadata >= case.limits.metadata or meta > 1.1 * case.run_time:
@@ -208,6 +228,14 @@ def metadata(case: Case) -> Finding | None:
         chosen,
         whole=max(case.time, meta + data),
     )  # fmt: skip
+
+
+def _only_streams(files: Files) -> bool:
+    """Return whether what moves this way are standard streams alone, and other files move the other way."""
+    names = files.table["file"].to_pylist() if "file" in files.table.schema.names else []
+    streams = np.array([bool(name and name.startswith("<STD")) for name in names], bool)
+    other = files.timed("read" if files.direction == "write" else "write")
+    return bool(len(streams) and files.timed().any() and streams[files.timed()].all() and (other & ~streams).any())
 
 
 def _stormed(case: Case) -> bool:
@@ -373,6 +401,7 @@ def stragglers(case: Case) -> Finding | None:
     most_possible = 1 - 1 / np.where(ranks > 1, ranks, np.nan)
     uneven = most >= case.limits.uneven * mean
     chosen = files.critical & (value >= case.limits.straggler * np.where(uneven, most_possible, 1.0))
+    chosen &= files["{bytes}"] >= case.limits.one_rank_bytes
     if not chosen.any():
         return _uneven_files(case)
     row = next(row for row in case.order if chosen[row])

@@ -115,11 +115,14 @@ def redundant_reads(case: Case) -> Finding | None:
     """Ranks read the same data, each for itself."""
     files, limits = case.files, case.limits
     again = _again(case)
-    chosen = files.critical & ~np.isnan(again)
+    chosen = files.critical & ~np.isnan(again) & (files["max_offset_read"] >= limits.one_rank_bytes)
     if not chosen.any():
         return None
     large = bool((case.request_bytes >= limits.small_bytes / 2)[chosen].all())
     many = bool((files["ranks"] >= limits.many_ranks)[chosen].all())  # small requests of few cost by themselves
+    sure, time = large or many, float((case.in_calls * (1 - 1 / np.where(chosen, again, 1.0)))[chosen].sum())
+    if not sure and time < limits.reported * case.run_time:
+        return None
     moved = case.total("{bytes}", chosen)
     extent = float(files["max_offset_read"][chosen].sum() + chosen.sum())
     each = bool((again <= 1.25 * files["ranks"])[chosen].all())  # else a rank reads its own again, or all do all
@@ -128,8 +131,8 @@ def redundant_reads(case: Case) -> Finding | None:
         "redundant_reads",
         f"{what}: {amount_text(case.value(moved))} are read of"
         f" {amount_text(case.value(extent))}, {said(case.value(moved / extent), 'ratio')} over.",
-        float((case.in_calls * (1 - 1 / np.where(chosen, again, 1.0)))[chosen].sum()),
-        "high" if large or many else "medium",
+        time,
+        "high" if sure else "medium",
         "bytes of all ranks and the last byte that is read are in the log; what caches of the nodes spare, is not",
         [
             *case.evidence("bytes read", moved, "B"),

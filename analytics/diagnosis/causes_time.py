@@ -36,7 +36,8 @@ def turns(case: Case) -> Finding | None:
     alone &= _waiting(case)[1] < limits.waits  # else calls overlap, and wait for locks
     for place, row in case.traced(case.files.critical & alone):
         span = float(row.last.max() - row.first.min())
-        enough = case.movers[place] >= limits.taking_turns and row.requests.sum() >= 8 * len(row.ranks)
+        busy = float(row.busy.sum() / max(float(row.busy.max()), 1e-12))  # else one rank is in requests, and the others
+        enough = min(case.movers[place], busy) >= limits.taking_turns and row.requests.sum() >= 8 * len(row.ranks)
         if enough and row.together <= limits.in_turn and row.wall >= 0.7 * span:
             evidence = [*case.evidence("ranks in a request at once, on average", row.together, "count"),
                         *case.evidence("time from the first request to the end of the last", span, "s"),
@@ -45,7 +46,7 @@ def turns(case: Case) -> Finding | None:
     seen = case.activity
     if not alone[case.files.critical].all():
         return None
-    if seen is None or any(case.complete):
+    if seen is None or case.traced(case.files.critical & (case.files["ranks"] > 1)):
         return None
     together, bins = seen.in_turn.get(case.write, (0.0, 0))
     if not 0 < together <= limits.in_turn:

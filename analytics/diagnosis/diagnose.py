@@ -50,6 +50,8 @@ _MODULES = (
     ("MPI-IO", ("collective", "no_collective"), "whether collective calls were used"),
     ("LUSTRE", ("osts", "processes_per_ost", "slow_ost"), "OSTs, contention, slow OSTs"),
 )
+#: Files in which Open MPI's processes share memory: not the program's.
+_SESSIONS = r"/(?:ompi\.[^/]+|openmpi-sessions-[^/]+)/(?:[^/]+/)*[^/]+$"
 #: Modules whose bytes are not among those of POSIX, and are counted by the connector where it can.
 _UNCOUNTED = ("DFS", "DAOS")
 
@@ -149,9 +151,12 @@ def _arrow(rows: pa.Table | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> 
 
 
 def _files(table: pa.Table, jobs: pa.Table, direction: Direction, background: float) -> Files:
-    """Return the files as one group, with what only the job's row knows."""
+    """Return the program's files as one group, with what only the job's row knows."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
+    if "file" in table.schema.names and not pa.types.is_null(table.schema.field("file").type):
+        table = table.filter(pc.invert(pc.match_substring_regex(table["file"], _SESSIONS).fill_null(False)))
     if "log_id" in table.schema.names or "job_id" in table.schema.names:
         table = with_jobs(table, jobs, "job_id")
     table = table.append_column("this_job", pa.array(np.zeros(table.num_rows, dtype=np.int64)))

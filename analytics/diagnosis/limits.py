@@ -58,7 +58,8 @@ class Limits:
     one_rank : float
         Share of the bytes of a file from which on one rank moves all of it.
     one_rank_bytes : int
-        Bytes of all files below which one rank is enough: standard output is rank 0's.
+        Bytes of all files below which one rank is enough (standard output is rank 0's), and of a file below which all
+        may read it.
     busy_rank : float
         Share of the critical time that such a rank spends in calls, from which on it is sure that the job waits for it.
     busy_straggler, busy_sync : float

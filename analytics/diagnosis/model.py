@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import rounded, said
 from mpiio_ext.common.units import size_text
 
 Confidence = Literal["high", "medium", "low"]
@@ -114,8 +114,11 @@ class Finding:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Return what findings are sorted by: confidence first, then the time that they explain."""
-        return _CONFIDENCES.index(self.confidence), -self.time
+        """Return what findings are sorted by: confidence first, then the time that they explain, to two digits.
+
+        Of two that explain the same time the order of the rules decides, not a microsecond.
+        """
+        return _CONFIDENCES.index(self.confidence), -rounded(self.time, 2)
 
     def lines(self, number: int) -> list[str]:
         """Return the finding as lines of text."""

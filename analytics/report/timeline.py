@@ -24,10 +24,18 @@ from mpiio_ext.common.units import amount_text, seconds_text
 if TYPE_CHECKING:
     from mpiio_ext.analytics.diagnosis.activity import Activity, Line
 
-#: What is drawn: plane of the time line, name, look; later ones lie on top, at the foot of the band.
-_KINDS = ((3, "waiting", Look("series6")), (2, "metadata", Look("series3")), (0, "reads", Look("series0")),
-          (1, "writes", Look("series1")))  # fmt: skip
-_WAITS = (" Waiting: in an MPI-IO call, and in no request of its own: other ranks carry it out, or data are exchanged.")
+#: Names of the planes of a time line; those from the fourth on are there only in recordings.
+_PLANES = ("reads", "writes", "metadata", "MPI library", "this library", "waiting", "messages")
+#: What is drawn: planes, name, look; later ones lie on top, at the foot of the band.
+_KINDS = (((5,), "waiting", Look("series6")), ((3, 4, 6), "libraries", Look("series5")),
+          ((2,), "metadata", Look("series3")), ((0,), "reads", Look("series0")),
+          ((1,), "writes", Look("series1")))  # fmt: skip
+#: What those say that are parts of MPI-IO calls.
+_MEANT = {
+    "waiting": "waiting: for other ranks, in calls that this library carries out",
+    "libraries": "libraries: this library's planning and copying, messages between nodes until they have come, and the"
+                 " MPI library, with exchange and waiting in it",
+}
 _LEVELS = 4
 _COLUMNS = ("what", "first rank", "last rank", "from [s]", "to [s]")
 _UNITS = {"s": "time [s]", "B": "bytes"}
@@ -39,7 +47,7 @@ _NARROW_BANDS = 24
 def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None:
     """Return the time line of ranks; None where none is seen, or nothing but metadata calls whose times are not known.
 
-    `recorded`: seconds in calls, and waiting for others, not from the log.
+    `recorded`: seconds in each class of time of recordings, not from the log.
     """
     line, source = (activity.line, activity.source) if recorded is None else (recorded, "recordings")
     seconds = source != "HEATMAP"
@@ -49,9 +57,9 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
     edges = np.ceil(np.arange(bands + 1) * activity.processes / bands)
     full = np.diff(edges)[:, None] * activity.run_time / bins
     levels = {}
-    for plane, name, _ in (each for each in _KINDS if each[0] < len(line)):
-        whole = full if plane >= 2 or seconds else max(float(line[:2].max()), 1.0)
-        share = line[plane] / whole
+    for planes, name, _ in (each for each in _KINDS if max(each[0]) < len(line)):
+        whole = full if planes[0] >= 2 or seconds else max(float(line[:2].max()), 1.0)
+        share = line[list(planes)].sum(axis=0) / whole
         levels[name] = np.where(share >= 0.002, np.clip(np.ceil(share * _LEVELS), 1, _LEVELS), 0).astype(int).tolist()
     if not any(map(any, (row for rows in levels.values() for row in rows))):
         return None  # too little of everything to be seen
@@ -60,10 +68,11 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
     quarters = "quarters" if seconds else f"quarters of the most that any of them moves, {most}"
     spread = " Metadata calls: spread evenly over the time in which a file is open, as their times are not in the log."
     if recorded is not None:
-        spread = _WAITS if line[3].any() else ""
+        meant = [_MEANT[name] for planes, name, _ in _KINDS if name in _MEANT and line[list(planes)].any()]
+        spread = f" Of MPI-IO calls, {'; '.join(meant)}." if meant else ""
     title = _finding(line, activity) if seconds else _when(levels, activity)
-    planes = {name: line[plane] for plane, name, _ in _KINDS if plane < len(line)}
-    exact = exactly(planes, "s" if seconds else "B", activity.run_time / bins)
+    values = dict(zip(_PLANES, line, strict=False))
+    exact = exactly(values, "s" if seconds else "B", activity.run_time / bins)
     return Chart(kind="ranks", name="time-line-ranks", title=title, data={
         "levels": levels, "exact": exact, "edges": edges.tolist(), "run_time": activity.run_time,
         "x_label": "time since the start of the job [s]", "y_label": "rank",
@@ -93,7 +102,7 @@ def rows_of(data: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, .
 def _finding(line: Line, activity: Activity) -> str:
     """Return what a time line of calls shows: which share of their time ranks do what, most of it first."""
     whole = activity.processes * activity.run_time
-    shares = sorted(((float(line[plane].sum()) / whole, name) for plane, name, _ in _KINDS if plane < len(line)),
+    shares = sorted(((float(plane.sum()) / whole, name) for name, plane in zip(_PLANES, line, strict=False)),
                     reverse=True)  # fmt: skip
     told = [f"{name} {said(min(share, 1.0), 'share')}" for share, name in shares if share > 0]
     return f"Ranks over time: {', '.join(told)} of their time"

@@ -131,9 +131,9 @@ def _plain(**parts: Any) -> dict[str, Any]:
     """Return a document with what is given, and nothing else."""
     empty: dict[str, Any] = {name: [] for name in ("facts", "notices", "lacks", "findings", "conclusions", "unknown",
                                                    "files", "library", "hints", "storage", "locks",
-                                                   "charts")}  # fmt: skip
-    return {"kind": "mpiio_ext run", "version": 1, "program": "", "sentence": "", "help": None, "files_in_all": 0,
-            "crowded": False, "ended": "", **empty, **parts}  # fmt: skip
+                                                   "parts", "charts")}  # fmt: skip
+    return {"kind": "mpiio_ext run", "version": 1, "program": "", "sentence": "", "spent_on": "", "help": None,
+            "files_in_all": 0, "crowded": False, "ended": "", **empty, **parts}  # fmt: skip
 
 
 def _not_reached(program: str, processes: int) -> str:
@@ -192,7 +192,7 @@ def _document(
     from mpiio_ext.analytics.factors.extract import with_jobs
     from mpiio_ext.analytics.factors.files import Files
     from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
-    from mpiio_ext.analytics.run import arrays, conflicts, delegated
+    from mpiio_ext.analytics.run import arrays, conflicts, delegated, parts
     from mpiio_ext.analytics.run import files as accessed
     from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
@@ -223,6 +223,7 @@ def _document(
     times = _times(files, activity, processes, run_s, seen)
     mapped = _mapped(files, activity, run_s)
     spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped)
+    shares = parts.parts(seen, run_s) if seen is not None else []
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     silent = [] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))]
@@ -230,6 +231,7 @@ def _document(
     beside = [] if recordings is None else _beside(recordings[0])
     return _plain(
         program=program, sentence=opening.first_sentence(documents, spent, whole=not lacks),
+        parts=shares, spent_on=parts.sentence(shares, run_s),
         help=opening.help_of(documents, spent, measured, program, processes),
         facts=_facts(job, files, spent, crowded=crowded), lacks=lacks, crowded=crowded,
         notices=[*silent, *through, *beside],

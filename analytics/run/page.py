@@ -142,7 +142,8 @@ def _storage(document: Document) -> Section:
 def _sections(document: Document, figures: Sequence[Figure], most: int, *, interactive: bool) -> list[Section]:
     findings = [Finding(**one) for one in document["findings"]]
     unknown = [f"Not known: {text}." for text in document["unknown"]]
-    run = Section(anchor="run", title="The run", facts=[(name, text) for name, text in document["facts"]])
+    run = Section(anchor="run", title="The run", facts=[(name, text) for name, text in document["facts"]],
+                  grids=_parts(document))  # fmt: skip
     if not document["facts"]:
         return []
     return [
@@ -155,6 +156,14 @@ def _sections(document: Document, figures: Sequence[Figure], most: int, *, inter
         *howto.section(findings),
         *([Section(anchor="unknown", title="What is not known", sentences=unknown)] if unknown else []),
     ]  # fmt: skip
+
+
+def _parts(document: Document) -> list[Grid]:
+    """Return where the time of a rank went; none where the recordings do not tell."""
+    rows = [(row["name"], _seconds(row["mean_s"]), f"{_seconds(row['most_s'])}, rank {row['rank']}", row["meaning"])
+            for row in document.get("parts", ()) if row["most_s"] > 0]  # fmt: skip
+    return [Grid(columns=("where the time went", "a rank, on average", "most", "what that is"), rows=rows,
+                 numbers=(False, True, True, False))] if rows else []  # fmt: skip
 
 
 def _name(command: str) -> str:
@@ -182,7 +191,8 @@ def _page(
         notices.append(Finding(title=f"{document['ended'][:1].upper()}{document['ended'][1:]}.", weight="warning"))
     if document["lacks"]:
         notices.append(Finding(title="The recordings are not whole.", evidence=document["lacks"], weight="warning"))
-    lead = [text for text in (document["sentence"], help_sentence(document["help"])) if text]
+    lead = [text for text in (document["sentence"], document.get("spent_on", ""), help_sentence(document["help"]))
+            if text]  # fmt: skip
     return page_of(
         f"I/O of {_name(document['program'])}",
         _sections(document, figures[1:] if picture else figures, most, interactive=interactive),

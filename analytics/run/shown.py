@@ -70,7 +70,7 @@ class RunReport(Shown):
     Attributes
     ----------
     sentence, advice : the first sentences of the page.
-    findings, files, library, storage, hints : tables.
+    parts, findings, files, library, storage, hints : tables.
     figures : mapping of str to Drawn
         The time line of ranks (``time-line-ranks``), ``bandwidth``, ``bandwidth-files``, ``heat``, as far as they are
         known.
@@ -100,6 +100,11 @@ class RunReport(Shown):
         return Part("Findings", rows, [one["finding"] for one in rows])
 
     @property
+    def parts(self) -> Part:
+        """Return where the time of a rank went."""
+        return Part("Where the time went", self.document.get("parts", []))
+
+    @property
     def files(self) -> Part:
         """Return how each file was accessed."""
         return Part("Files", self.document["files"])
@@ -126,8 +131,9 @@ class RunReport(Shown):
 
     def lines(self) -> list[str]:
         """Return the first sentences, and what is not as it should be."""
-        told = (self.sentence, self.advice, self.document.get("ended", ""), *self.document["notices"],
-                *self.document["lacks"])  # fmt: skip
+        document = self.document
+        told = (self.sentence, document.get("spent_on", ""), self.advice, document.get("ended", ""),
+                *document["notices"], *document["lacks"])  # fmt: skip
         return [text for text in told if text]
 
     def rows(self) -> Sequence[Mapping[str, Any]]:

@@ -43,6 +43,8 @@ _FORMS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S%z", "%
 _SECONDS = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,9})?")
 _NOTHING = ("", "nan", "null", "na")
 _LATEST = 2**33
+#: Before 1990 no tool wrote series: a table whose first column has smaller numbers is another one, unless it is said.
+_EARLIEST = 631_152_000
 
 
 def _separator(line: str) -> str:
@@ -96,10 +98,10 @@ class Csv(Source):
         separator = _separator(lines[0])
         try:
             words = csv_values(lines[1], separator)
-            _time(words[0].strip(), Zone("UTC", _FORMS))
+            time = _time(words[0].strip(), Zone("UTC", _FORMS))
         except (ValueError, IndexError):
             return False
-        return len(words) > 1
+        return len(words) > 1 and time >= _EARLIEST
 
     def local_times(self, head: Head) -> bool:
         return has_local_time(head.text)

@@ -28,9 +28,10 @@ SUFFIX = ".mpioxrec"
 _ACCOUNT = ".mpioxnode"
 #: Name of the file that stands for all that had no room for records of their own.
 OTHERS = "<other files>"
-#: Modules and classes of time, by number.
+#: Modules and classes of time, by number: calls on files; of MPI-IO calls what is left, by who carries them out; and
+#: what the library has told of, waits for other ranks and messages between nodes.
 MODULES = ("POSIX", "MPI-IO", "STDIO")
-CLASSES = ("read", "write", "metadata", "MPI-IO")
+CLASSES = ("read", "write", "metadata", "MPI library", "this library", "waiting", "messages")
 
 Structured: TypeAlias = npt.NDArray[np.void]
 

@@ -2,11 +2,11 @@
 
 Problem. A log has the time in metadata calls, not when that was, and DXT only of runs of few accesses; of MPI-IO calls
 it has no times. Algorithm: the time and the bytes of a step are spread evenly over it; the sum so far, which is a line
-of few corners, is read at the edges of bins. A rank waits in a bin for as long as it is in MPI-IO calls, less its time
-in calls on files there: others carry its requests out, or data are exchanged. Calls on files beside MPI-IO calls count
-as its own, so it waits at least so long.
-Guarantees. Sums over bins are those of the steps, as far as they lie within the run; waiting is never more than the
-time in MPI-IO calls. Memory does not depend on the number of ranks.
+of few corners, is read at the edges of bins. Of an MPI-IO call a step has what is left without the calls on files in
+it, and without waits and messages where the library has told of them, spread over the whole call. What threads of a
+rank do beside each other counts once, calls on files first.
+Guarantees. Sums over bins are those of the steps, as far as they lie within the run. Memory does not depend on the
+number of ranks, but for a sum of each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import numpy.typing as npt
 from mpiio_ext.pioneer.darshan import recordings
 from mpiio_ext.pioneer.darshan.names import clean
 
-_READ, _WRITE, _META, _MPIIO = range(4)
+_READ, _WRITE, _META = range(3)
+_CLASSES = len(recordings.CLASSES)
 _LANES = 2 * len(recordings.MODULES)
 #: Files whose views are kept.
 _MOST_VIEWED = 100
@@ -34,17 +35,20 @@ class Seen:
 
     Attributes
     ----------
-    line : array (4, bands, bins)
-        Seconds in reads, writes and metadata calls, and waiting in MPI-IO calls.
+    line : array (classes, bands, bins)
+        Seconds in each of `recordings.CLASSES`, which do not overlap.
     moved : array (files, 2, bins)
         Bytes read and written of the files that were asked for, as far as a step is of one file.
     uncounted_s : seconds of a rank, on average, in calls on files that no counter has: failed ones, unlink, fallocate.
+    spent_s : array (processes, classes)
+        Seconds of each rank in each class.
     views : of files, the different views that ranks have set first, as a recording has them.
     """
 
     line: _Line
     moved: _Line
     uncounted_s: float
+    spent_s: _Line
     views: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
@@ -63,12 +67,25 @@ def _binned(steps: recordings.Structured, what: str, edges: _Line, since: int) -
     return np.diff(_so_far(steps, what, edges, since)) if len(steps) else np.zeros(len(edges) - 1)
 
 
+def _in_class(recording: recordings.Recording, kind: int) -> float:
+    """Return the seconds in a class of time."""
+    return int(recording.lanes[_LANES + kind].sum()) / 1e9 if _LANES + kind in recording.lanes else 0.0
+
+
 def _uncounted(recording: recordings.Recording) -> float:
     """Return the seconds in calls on files that are in no record."""
-    every = sum(int(recording.lanes[_LANES + kind].sum()) for kind in (_READ, _WRITE, _META)
-                if _LANES + kind in recording.lanes)  # fmt: skip
+    every = sum(_in_class(recording, kind) for kind in (_READ, _WRITE, _META))
     of_files = recording.records[recording.records["module"] != recordings.MODULES.index("MPI-IO")]
-    return max(every - int(of_files["busy"].sum()), 0) / 1e9
+    return max(every - int(of_files["busy"].sum()) / 1e9, 0.0)
+
+
+def _not_beside(mine: _Line, steps: recordings.Structured) -> float:
+    """Return the share of the rests of MPI-IO calls that is not beside calls on files of other threads."""
+    order = np.argsort(steps["start"], kind="stable")
+    starts, ends = steps["start"][order], np.maximum.accumulate(steps["end"][order])
+    whole_s = float((ends - np.maximum(starts, np.append(0, ends)[: len(ends)])).clip(0).sum()) / 1e9
+    rests_s = float(mine[_META + 1 :].sum())
+    return min(1.0, max(whole_s - float(mine[: _META + 1].sum()), 0.0) / rests_s) if rests_s > 0 else 1.0
 
 
 def in_calls(
@@ -90,18 +107,21 @@ def in_calls(
     heads = [head for head in heads if head.rank >= 0] or heads
     if not heads:
         return None
-    line, moved, uncounted = np.zeros((4, bands, bins)), np.zeros((len(files), 2, bins)), 0.0
+    line, moved, uncounted = np.zeros((_CLASSES, bands, bins)), np.zeros((len(files), 2, bins)), 0.0
     origin = min(head.started_ns for head in heads) if origin_ns is None else origin_ns
     processes = processes or max(1, *(head.ranks for head in heads))
+    spent = np.zeros((processes, _CLASSES))
     without_mpi, views = recordings.WithoutMPI(), dict[str, dict[str, None]]()
     edges, wanted = np.linspace(0, run_s, bins + 1), {name: place for place, name in enumerate(files)}
     for head in heads:
         recording = recordings.read(head.path)
         since, steps = recording.since_ns - origin, recording.steps
-        mine = np.stack([_binned(steps[steps["class"] == kind], "busy", edges, since) / 1e9 for kind in range(4)])
-        mine[_MPIIO] = np.maximum(mine[_MPIIO] - mine[:_MPIIO].sum(axis=0), 0.0)
+        of_kinds = (steps[steps["class"] == kind] for kind in range(_CLASSES))
+        mine = np.stack([_binned(some, "busy", edges, since) for some in of_kinds]) / 1e9
         rank = head.rank if head.rank >= 0 else without_mpi.number(recording)
+        mine[_META + 1 :] *= _not_beside(mine, steps)
         line[:, min(rank * bands // processes, bands - 1)] += mine
+        spent[min(rank, processes - 1)] += mine.sum(axis=1)
         uncounted += _uncounted(recording)
         for number, text in recording.views:
             if (name := clean(recording.names.get(number, ""))) in views or len(views) < _MOST_VIEWED:
@@ -111,4 +131,4 @@ def in_calls(
                 for way in (_READ, _WRITE):
                     of_it = steps[(steps["class"] == way) & (steps["name"] == number)]
                     moved[place, way] += _binned(of_it, "bytes", edges, since)
-    return Seen(line, moved, uncounted / processes, views)
+    return Seen(line, moved, uncounted / processes, spent, views)

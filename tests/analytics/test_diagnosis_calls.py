@@ -128,7 +128,7 @@ def test_of_files_that_a_log_has_lost_nobody_says_that_they_take_little() -> Non
 
 
 def test_shared_file_pointer() -> None:
-    names = ("/scratch/.ws.shfp.4131.416511540", "/scratch/ws-4131-1.lockedfile")
+    names = ("/scratch/.ws.shfp.4131.416511540", "/scratch/ws-4131-1.lockedfile", "/scratch/ws-416511540-4131.lock")
     pointer = {**small("read"), **FOUR, "reads": 6000, "read_size_0_100": 6000, "read_size_1k_10k": 0,
                "write_size_0_100": 6000, "bytes_read": 48_000, "bytes_written": 48_000, "read_time": 1.0,
                "write_time": 1.0, "write_start": 1.6e9, "write_end": 1.6e9 + 10, "file_id": 1,
@@ -136,7 +136,7 @@ def test_shared_file_pointer() -> None:
     data = file(0, 10, **{**small(), **FOUR, "mpiio_coll_writes": 0, "mpiio_indep_writes": 6000, "file_id": 0,
                           "write_size_1k_10k": 6000, "bytes_written": 24 << 20, "write_time": 0.2})  # fmt: skip
     job = {**JOB, "processes": 4, "run_time": 12.0}
-    for name in (*names, "/scratch/ws.index"):
+    for name in (*names, "/scratch/ws.index", "/scratch/ws.lock"):
         found = diagnose(job, [data, file(0, 10, "read", **{**pointer, "file": name})], "write",
                          activity=calls(8.0, 7.5))  # fmt: skip
         assert (causes(found).get("shared_pointer") == "high") == (name in names)

@@ -6,13 +6,14 @@ beside each.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
+from mpiio_ext.analytics.diagnosis import Diagnosis, Finding, diagnose
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
 from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report import job as report
@@ -193,6 +194,38 @@ def test_few_files_of_one_rank_each_have_few_writers() -> None:
     assert "Possible: At most 3 of 16 processes write all of the data." in found.conclusion
     shared = [rank_file(rank, **alone, ranks=4) for rank in range(3)]
     assert "few_writers" not in dict(causes(diagnose({**JOB, "processes": 16, "run_time": 20.0}, shared)))
+
+
+@pytest.mark.parametrize(("way", "cause"), [("write", "root_writes"), ("read", "root_reads")])
+def test_one_rank_that_is_not_the_first_moves_all_files(way: str, cause: str) -> None:
+    """No file is most of the data, and all are of one rank: HEATMAP has its bytes."""
+    calls = {f"mpiio_coll_{way}s": 0}
+    rows = [file(at, at + 2, way, **{"processes": 4, "file_id": at, **calls}) for at in range(0, 8, 2)]
+    heat = {True: np.zeros(4), False: np.zeros(4)}
+    heat[way == "write"] = np.array([0.0, 0.0, 0.0, 400.0 * (1 << 20)])
+    job = {**JOB, "processes": 4, "run_time": 10.0}
+    found = diagnose(job, rows, activity=Activity("HEATMAP", 4, 10.0, heat=heat))  # type: ignore[arg-type]
+    assert causes(found) == [(cause, "high")] and "One rank " in found.conclusion, found.text()
+    heat[way == "write"][:] = 100.0 * (1 << 20)
+    assert (cause, "high") not in causes(diagnose(job, rows, activity=Activity("HEATMAP", 4, 10.0, heat=heat)))
+
+
+def test_files_of_mpis_shared_memory_and_standard_output_are_not_the_programs() -> None:
+    """Opens of files that are read are no matter of the lines that go to standard output."""
+    stream = file(0, 10, file="<STDOUT>", bytes_written=200, file_id=90)
+    memory = file(0, 9, file="/tmp/ompi.host.0/pid.17/1/out_cid-3-17.sm", file_id=91)
+    small_ones = [file(at / 100, at / 100 + 0.01, "read", meta_time=0.09, bytes_read=4096, read_time=0.01, opens=20,
+                       file_id=at) for at in range(1000)]  # fmt: skip
+    job, rows = {**JOB, "processes": 1, "run_time": 110.0}, [stream, memory, *small_ones]
+    assert "metadata" in dict(causes(diagnose(job, rows, "read")))
+    written = diagnose(job, rows, "write")
+    assert "metadata" not in dict(causes(written)) and ".sm" not in written.text()
+    assert {fact.meaning: fact.value for fact in written.facts}["files written, standard streams among them"] == 1
+
+
+def test_of_causes_that_take_the_same_time_the_mechanism_leads() -> None:
+    first, second = (Finding("small_requests", "", 1.0, at, "high", "") for at in (0.76301, 0.76304))
+    assert first.rank == second.rank < dataclasses.replace(first, time=0.7).rank
 
 
 def test_metadata_alone_is_told() -> None:
@@ -385,6 +418,9 @@ def test_ranks_that_read_the_same_data_from_one_target(changed: dict[str, Any], 
     found = diagnose({**JOB, "run_time": 12.0}, [{**row, **changed}], "read")
     assert causes(found)[0] == (cause, "high") and len([name for name, _ in causes(found) if name in (
         "redundant_reads", "contention")]) <= 1, found.text()
+    tiny = {**row, **changed, "max_offset_read": (64 << 10) - 1, "bytes_read": 4 << 20, "osts": [0, 1, 2, 3],
+            "read_size_1m_4m": 0, "read_size_10k_100k": 64, "reads": 64}  # fmt: skip
+    assert "redundant_reads" not in dict(causes(diagnose({**JOB, "run_time": 12.0}, [tiny], "read")))
     if cause == "redundant_reads":
         assert "4.29 GB are read of 67.1 MB, 64 times over" in found.conclusion and "MPI_Bcast" in found.text()
 

@@ -98,6 +98,9 @@ def test_what_no_connector_reads(tmp_path: pathlib.Path) -> None:
     with pytest.raises(SourceError, match="x: empty"):
         sources.read(path, "lfs-df")
     path.write_text("a letter to somebody\n")
+    (tmp_path / "table.csv").write_text("rank,bytes\n1,2\n3,4\n")  # numbers in the first column are no times
+    with pytest.raises(SourceError, match="no connector knows this"):
+        sources.recognize(tmp_path / "table.csv")
     with pytest.raises(SourceError, match="no connector knows this; name one of darshan, lmt"):
         sources.read(path)
     with pytest.raises(SourceError, match="there is no connector of this name; there are darshan"):

@@ -22,6 +22,7 @@ import pytest
 from mpiio_ext.delegates.cli_draining import recover_cache
 from support.launch import PROGRAMS, launcher, marked_processes, preload_environment
 from support.processes import Job, job, words
+from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 RANKS, FILES, BLOCK, BLOCKS = 3, 5, 5000, 12
@@ -106,6 +107,32 @@ def die(folder: pathlib.Path, who: str, seed: int) -> int:
 def test_what_was_closed_is_not_lost(tmp_path: pathlib.Path, who: str) -> None:
     recovered = die(tmp_path, who, 0)
     assert recovered > 0 or who != "everything"
+
+
+@pytest.mark.parametrize("pattern", ["*", *slow("*checkpoint*")])
+def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str) -> None:
+    """The next job with these disks reads what a killed one had closed, though nothing of it was in a file yet.
+
+    The delegates of that pattern start in MPI_Init, or when the first of these files is opened.
+    """
+    files, caches = tmp_path / "files", tmp_path / "caches"
+    files.mkdir()
+    caches.mkdir()
+    hints = f"{pattern}:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:" \
+            f"mpiox_delegate_cache_dir={caches}:mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    env = {**preload_environment(), "MPIOX_HINTS": hints}
+    program = [str(launcher()), "-n", str(RANKS), "python", str(PROGRAMS / "delegates_staged_deaths.py"), str(files)]
+    with job([*program, "2", "600"], tmp_path / "log", env) as running:
+        running.wait_for("closed 0", LIMIT_S)
+        kill(running, "everything", random.Random(0))
+        assert not running.left(GRACE_S)
+    assert {path.name for path in files.iterdir()} >= {".checkpoint0.staging", ".checkpoint0.staging.parts"}
+    with job([*program, "1", "-1"], tmp_path / "again", env) as running:
+        assert running.status(LIMIT_S) == 0, running.text()
+        assert "read 0" in running.text()
+        assert not running.left(GRACE_S)
+    assert not list(caches.iterdir())
+    assert (files / "checkpoint0").read_bytes() == content(0)
 
 
 @pytest.mark.slow

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -138,3 +141,15 @@ def test_another_program(tmp_path: pathlib.Path, family: str) -> None:
     assert {each.head.running for each in found} == {False}
     names = np.concatenate([list(each.names.values()) for each in found])
     assert {str(tmp_path / "first"), str(tmp_path / "second")} <= set(names.tolist())
+
+
+@pytest.mark.slow
+def test_what_a_call_costs(family: str) -> None:
+    """Instructions, which are the same in every run: at most those measured and a tenth more."""
+    if shutil.which("valgrind") is None:
+        pytest.skip("no Valgrind to count instructions with")
+    words = [sys.executable, str(cbuild.ROOT / "benchmarks" / "recorder.py"), "--instructions"]
+    done = subprocess.run(words, env=base_environment(), capture_output=True, text=True, timeout=300, check=True)
+    counts = [int(found) for found in re.findall(r"(\d+) recording", done.stdout)]
+    assert len(counts) == 3
+    assert all(count <= most for count, most in zip(counts, (285, 395, 285), strict=True)), done.stdout

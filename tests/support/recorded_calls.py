@@ -100,8 +100,21 @@ def recorder() -> pathlib.Path:
     return cbuild.program("trace/write_recording.c", "pioneer", more=more)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the library tells of the call of MPI-IO that follows: it has waited, or exchanged messages."""
+
+    waiting: bool
+    start: int
+    duration: int
+
+    def line(self, since: int) -> str:
+        """Return the line for the program in C."""
+        return f"PART {int(self.waiting)} {self.start + since} {self.start + self.duration + since}"
+
+
 def record(
-    folder: pathlib.Path, names: Sequence[str], calls: Sequence[Call], *, since: int = 1000, end: str = "END 1",
+    folder: pathlib.Path, names: Sequence[str], calls: Sequence[Call | Told], *, since: int = 1000, end: str = "END 1",
     begin: str = "", variables: dict[str, str] | None = None, most_bytes: int = -1,
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """Record calls into a folder; returns what became of the program. `most_bytes`: of a file, -1: any number."""

@@ -46,6 +46,28 @@ def test_every_mark_is_drawn_the_same_each_time(mark: plots.Mark, margins: objec
     assert text == plots.svg(_chart(mark, margins=margins)) and "nan" not in text
 
 
+def _places(path: str) -> list[tuple[float, float]]:
+    """Return the points of an SVG path of absolute starts and relative lines."""
+    points: list[tuple[float, float]] = []
+    for command, numbers in re.findall(r"([Ml])([^Mlz]*)", path):
+        values = [float(one) for one in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", numbers)]
+        for x, y in zip(values[::2], values[1::2], strict=True):
+            points.append((x, y) if command == "M" else (points[-1][0] + x, points[-1][1] + y))
+    return points
+
+
+def test_a_long_line_is_where_its_points_are_to_its_end() -> None:
+    y = [math.sin(7 * at) * 10 ** (at % 5 - 2) for at in range(2000)]
+    line = ET.fromstring(plots.svg(_chart(Line(x=list(range(2000)), y=y, look=plots.look(0))), interactive=True))
+    told = [(x, y) for x, y, *_ in json.loads(line.attrib["data-marks"])]
+    drawn = max((one.get("d", "") for one in line.iter() if one.tag.endswith("path")), key=len)
+    places = _places(drawn)
+    assert len(places) > 500 and drawn.count("M") == 1
+    assert math.dist(places[0], told[0]) <= 0.15 and math.dist(places[-1], told[-1]) <= 0.15
+    near = [min(math.dist(place, one) for one in told) for place in places]
+    assert max(near) <= 0.15, "a point is drawn where none is"
+
+
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
 def test_files_by_their_suffix(tmp_path: pathlib.Path, suffix: str) -> None:
     for name in "ab":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import random
 import signal
@@ -18,7 +19,7 @@ from mpiio_ext.pioneer.darshan.steps import in_calls
 from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
 from support import cbuild, fuzz
 from support.darshan_records import read_records
-from support.recorded_calls import Call, counted, record, recorder
+from support.recorded_calls import Call, Told, counted, record, recorder
 
 SINCE = 1000
 NAMES = ["/data/a", "/data/b", "/data/sub/c", "/opt/left/out", "/data/new name"]
@@ -120,6 +121,38 @@ def test_the_counters_are_those_of_a_trace(tmp_path: pathlib.Path) -> None:
                 assert mine.strides[there] == expected.strides[place]
 
 
+def test_accesses_like_the_ones_before(tmp_path: pathlib.Path) -> None:
+    """Of those whose counters the recorder remembers nothing is lost: counters, sizes, strides, time and bytes."""
+    random_, at, calls, place = random.Random(fuzz.seed()), 10, [Call(operation="open", start=0, duration=1)], 0
+    for _ in range(6000):
+        file, size = random_.choice((1, 1, 1, 2, 3)), random_.choice((4096, 4096, 4096, 100, 512, 777, 64, 1 << 20))
+        place = random_.choice((place, place, size * random_.randrange(50)))
+        way = random_.choice(("pwrite", "pwrite", "pread"))
+        took = random_.choice((300, 700, 50_000))
+        calls.append(Call(operation=way, start=at, duration=took, file=file, offset=place, size=size, result=size))
+        place += size
+        at += random_.choice((-200, took, took, took + 100, took + 100, took + 9_000_000))
+    ends = np.maximum.accumulate([call.start + call.duration for call in calls])
+    calls = [dataclasses.replace(call, duration=int(end) - call.start) for call, end in zip(calls, ends, strict=True)]
+    done = record(tmp_path, NAMES, calls, since=SINCE, variables={"MPIOX_RECORDING_BYTES": str(128 << 10)})
+    repeats, found = int(done.stdout.split()[0]), only(tmp_path)
+    assert found.unkept > repeats > 1000
+    assert len(found.segments) + found.unkept == 6000
+    expected, mine = counted(NAMES, calls, "POSIX", SINCE, SINCE)[0], Records(Layout("POSIX"))
+    recorded.fill(found, "POSIX", mine, -SINCE)
+    for name, there in expected.names.items():
+        at = mine.names[name]
+        assert mine.counters[at].tolist() == expected.counters[there].tolist(), name
+        assert mine.times[at].tolist() == expected.times[there].tolist(), name
+        assert (mine.sizes[at], mine.strides[at]) == (expected.sizes[there], expected.strides[there])
+    for lane, way in ((0, "pread"), (1, "pwrite")):
+        some = [call for call in calls if call.operation == way]
+        steps = found.steps[found.steps["class"] == lane]
+        sums = (sum(call.size for call in some), sum(call.duration for call in some), len(some))
+        assert (int(found.lanes[lane].sum()), int(found.lanes[6 + lane].sum())) == sums[:2]
+        assert (int(steps["bytes"].sum()), int(steps["busy"].sum()), int(steps["calls"].sum())) == sums
+
+
 def test_the_layout_is_that_of_c() -> None:
     """Each field lies where the recorder writes it."""
     lines = [line.split() for line in cbuild.check(recorder(), "any", "print").splitlines()]
@@ -185,20 +218,32 @@ def test_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
     assert in_calls(tmp_path / "nothing", 8.0, bands=2, bins=8) is None
 
 
-def test_who_waits_for_others(tmp_path: pathlib.Path) -> None:
-    """A collective call of two ranks, of which one carries the requests out; calls that no counter has take time."""
+def test_the_parts_of_a_call(tmp_path: pathlib.Path) -> None:
+    """A collective of two ranks, of which one carries the requests out, once by the MPI library and once by this one.
+
+    Calls that no counter has take time.
+    """
     second = 10**9
     call = Call(operation="MPI_File_write_at_all", start=2 * second, duration=4 * second, size=8, offset=0)
     own = write(3 * second, 8, duration=2 * second)
     removed = Call(operation="unlink", start=7 * second, duration=second)
     begin = Call(operation="stat", start=0, duration=1)
-    for rank, some in enumerate(([begin, own, call], [begin, call, removed])):
-        assert record(tmp_path, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
-    seen = in_calls(tmp_path, 8.0, bands=2, bins=8)
-    assert seen is not None
-    assert seen.line[3][0] == pytest.approx([0, 0, 1, 0, 0, 1, 0, 0], abs=1e-3)
-    assert seen.line[3][1] == pytest.approx([0, 0, 1, 1, 1, 1, 0, 0], abs=1e-3)
-    assert seen.uncounted_s == pytest.approx(0.5, abs=1e-3)  # of two ranks
+    told = [Told(waiting=True, start=5 * second, duration=second // 2),
+            Told(waiting=False, start=11 * second // 2, duration=second // 4)]  # fmt: skip
+    for library, more in ((False, []), (True, told)):
+        folder = tmp_path / str(library)
+        folder.mkdir()
+        for rank, some in enumerate(([begin, own, *more, call], [begin, call, removed])):
+            assert record(folder, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
+        seen = in_calls(folder, 8.0, bands=2, bins=8)
+        assert seen is not None
+        parts = [2, 0, 0, 0] if not library else [0, 1.25, 0.5, 0.25]
+        assert seen.line.sum(axis=2)[3:, 0] == pytest.approx(parts, abs=1e-3)
+        assert seen.line[3:, 0, [0, 1, 6, 7]].sum() == pytest.approx(0, abs=1e-3)
+        assert seen.line[3, 1] == pytest.approx([0, 0, 1, 1, 1, 1, 0, 0], abs=1e-3)
+        assert seen.line[5, 0, 5] == pytest.approx(0.5 * library, abs=1e-3)
+        assert seen.spent_s == pytest.approx(seen.line.sum(axis=2).T, abs=1e-3)
+        assert seen.uncounted_s == pytest.approx(0.5, abs=1e-3)  # of two ranks
 
 
 def test_a_sync_of_what_the_c_library_has_opened(tmp_path: pathlib.Path) -> None:

@@ -71,8 +71,9 @@
 
 /* X(name, meaning), seconds */
 #define MPIOX_STATS_TIMES(X)                                                                                           \
-    X(plan_s, "agreeing on the region and planning file domains")                                                      \
-    X(exchange_s, "copying pieces and sending messages")                                                               \
+    X(plan_s, "describing the accesses and planning file domains")                                                     \
+    X(exchange_s, "copying pieces, and messages between nodes")                                                        \
+    X(messages_s, "of those, sending to other nodes, receiving, and until the messages have come")                     \
     X(io_s, "file-system requests")                                                                                    \
     X(wait_s, "waiting for other ranks")                                                                               \
     X(total_s, "inside collectives, start to end")                                                                     \

@@ -4,7 +4,7 @@
  *
  * Speeds are all ranks' bytes by the longest time of a rank inside the calls; what brings bytes to the file counts with
  * the writes. Ranks wait for the slowest inside collectives, so that their times hide it: that rank is told by the time
- * that is left without planning together and waiting.
+ * that is left without waiting.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ double mpiox_stats_in_io_s(const mpiox_stats *stats)
 
 double mpiox_stats_waiting_s(const mpiox_stats *stats)
 {
-    const double waiting = stats->plan_s + stats->wait_s, whole = mpiox_stats_in_io_s(stats);
+    const double waiting = stats->wait_s, whole = mpiox_stats_in_io_s(stats);
 
     return waiting < whole ? waiting : whole;
 }

@@ -141,3 +141,14 @@ void mpiox_storage_staging_forget(const char *staging)
     if ((size_t)snprintf(parts, sizeof parts, "%s.parts", staging) < sizeof parts)
         unlink(parts);
 }
+
+void mpiox_storage_staging_remove(const char *staging, uint64_t device, uint64_t inode)
+{
+    struct stat status;
+    const bool there = lstat(staging, &status) == 0;
+    if (there && ((uint64_t)status.st_dev != device || (uint64_t)status.st_ino != inode))
+        return;
+    if (there)
+        unlink(staging);
+    mpiox_storage_staging_forget(staging);
+}

@@ -30,5 +30,7 @@ int mpiox_storage_staging_begin(const char *staging, int part);
 int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, uint64_t inode, bool *renamed);
 /* The file is not wanted any more, or has no need of the name: take away what lies beside it. */
 void mpiox_storage_staging_forget(const char *staging);
+/* Take away the file, and that, unless another file has its staging name by now. */
+void mpiox_storage_staging_remove(const char *staging, uint64_t device, uint64_t inode);
 
 #endif

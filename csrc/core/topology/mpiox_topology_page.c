@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "mpiox_parts.h"
 #include "mpiox_topology.h"
 #include "mpiox_wait.h"
 
@@ -60,10 +61,18 @@ _Atomic int64_t *mpiox_topology_pointer(mpiox_topology *t, uint32_t view)
 
 /* ---- barrier ----------------------------------------------------------------------------------------------------- */
 
+/* Other ranks bring the word there. */
+static void reach(mpiox_futex *word, uint32_t target, mpiox_topology *t)
+{
+    const mpiox_idle idle = {mpiox_topology_progress, t};
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
+    mpiox_wait_reach(word, target, &idle);
+    mpiox_parts_on(before);
+}
+
 static void barrier(mpiox_topology *t, void (*serial)(void *), void *context)
 {
     mpiox_topology_page *page = t->page;
-    const mpiox_idle idle = {mpiox_topology_progress, t};
     const bool by_leader = t->n_nodes > 1;
     const uint32_t next = mpiox_futex_get(&page->generation) + 1;
     if (atomic_fetch_add(&page->arrived, 1) + 1 == (uint32_t)t->node_size) {
@@ -78,14 +87,14 @@ static void barrier(mpiox_topology *t, void (*serial)(void *), void *context)
     }
     if (by_leader && t->node_rank == 0) {
         mpiox_wait_for("the other ranks of this node to arrive", -1);
-        mpiox_wait_reach(&page->gathered, next, &idle);
+        reach(&page->gathered, next, t);
         if (serial)
             serial(context);
         mpiox_futex_set(&page->generation, next);
     } else {
         mpiox_wait_for(by_leader ? "this node's lowest rank, which agrees with the other nodes" : "all ranks to arrive",
                        -1);
-        mpiox_wait_reach(&page->generation, next, &idle);
+        reach(&page->generation, next, t);
     }
 }
 
@@ -108,13 +117,12 @@ void mpiox_topology_end_step(mpiox_topology *t)
 /* Nobody ends a step before all have ended the one before, so that the sum says how many each has ended. */
 void mpiox_topology_wait_steps(mpiox_topology *t)
 {
-    const mpiox_idle idle = {mpiox_topology_progress, t};
     const uint32_t all = atomic_load(&t->steps) * (uint32_t)t->size;
     if ((int32_t)(mpiox_futex_get(&t->page->steps) - all) >= 0)
         return;
     const mpiox_wait_limit *before = mpiox_wait_set_limit(&t->limit);
     mpiox_wait_for("the other ranks' parts of the last collective", -1);
-    mpiox_wait_reach(&t->page->steps, all, &idle);
+    reach(&t->page->steps, all, t);
     mpiox_wait_for(NULL, -1);
     mpiox_wait_set_limit(before);
 }
@@ -341,15 +349,14 @@ int mpiox_topology_agree(mpiox_topology *t, mpiox_error *error, int n, int *valu
 bool mpiox_topology_tell(mpiox_topology *t, void *data, int64_t bytes)
 {
     mpiox_topology_page *page = t->page;
-    const mpiox_idle idle = {mpiox_topology_progress, t};
     const uint32_t others = (uint32_t)t->size - 1;
     if (t->rank == 0) {
-        mpiox_wait_reach(&page->read, t->told * others, &idle);
+        reach(&page->read, t->told * others, t);
         memcpy(page->text, data, (size_t)bytes);
         mpiox_futex_set(&page->told, ++t->told);
         return true;
     }
-    mpiox_wait_reach(&page->told, ++t->told, &idle);
+    reach(&page->told, ++t->told, t);
     if (mpiox_topology_page_given_up(t))
         return false;
     memcpy(data, page->text, (size_t)bytes);

@@ -1,5 +1,6 @@
 /* mpiox_topology_wait.c - waiting for the MPI library without spinning; see mpiox_topology.h. */
 #include "mpiox_topology.h"
+#include "mpiox_parts.h"
 #include "mpiox_wait.h"
 
 static _Thread_local bool no_mpi; /* the program's thread lets MPI make progress */
@@ -24,6 +25,7 @@ bool mpiox_topology_progress(void *context)
 /* One by one, not by MPI_Testall: whose failure ended it says only a status each. */
 int mpiox_topology_wait(int n, MPI_Request *requests, bool (*work)(void *), void *context)
 {
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
     mpiox_backoff backoff = {0};
     int code = MPIOX_OK;
     for (int i = 0; i < n;) {
@@ -39,6 +41,7 @@ int mpiox_topology_wait(int n, MPI_Request *requests, bool (*work)(void *), void
             mpiox_wait_backoff(&backoff);
         }
     }
+    mpiox_parts_on(before);
     return code;
 }
 

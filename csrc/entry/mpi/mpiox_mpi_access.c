@@ -26,6 +26,7 @@
 #include "mpiox_mpi_shared.h"
 #include "mpiox_mpi_view.h"
 #include "mpiox_nonblocking.h"
+#include "mpiox_parts.h"
 
 /* The access mode is the same on all ranks. */
 static bool refused(mpiox_handle *handle, const mpiox_mpi_call *call, MPI_Status *status, int *result)
@@ -168,8 +169,10 @@ static bool run_access(mpiox_handle *handle, const mpiox_mpi_call *call, MPI_Sta
         if (call->collective)
             mpiox_nonblocking_drain(handle);
         prepare(handle, call, &prepared);
-        if (perform(handle, call, true, &prepared, status, result))
+        if (perform(handle, call, true, &prepared, status, result)) {
+            mpiox_parts_own();
             return true;
+        }
     }
     hand_over(handle, call, true);
     return false;
@@ -247,6 +250,7 @@ bool mpiox_mpi_access_start(MPI_File fh, const mpiox_mpi_call *call, MPI_Request
         return perform(handle, &as_run, false, &prepared, MPI_STATUS_IGNORE, result);
     if (mpiox_nonblocking_start(handle, &prepared, together, request)) {
         atomic_fetch_add_explicit(&handle->nonblocking_calls, 1, memory_order_relaxed);
+        mpiox_parts_own();
         *result = MPI_SUCCESS;
         return true;
     }

@@ -11,6 +11,7 @@
  *            so there is no cycle of waits; after an error the sequence goes on without moving data.
  */
 #include "mpiox_buffers.h"
+#include "mpiox_parts.h"
 #include "mpiox_wait.h"
 
 static bool may_do_io(const mpiox_call *call, int local)
@@ -110,7 +111,7 @@ void mpiox_slot_await(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequen
     uint32_t phase = mpiox_futex_get(&slot->phase);
     if (phase == target || (!call->write && load(call, slot, sequence, window)))
         return;
-    const double begun = mpiox_now(), io_before = call->b->file->stats.io_s;
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
     mpiox_wait_for("other ranks to fill, write or read window", window);
     while ((phase = mpiox_futex_get(&slot->phase)) != target) {
         if (!call->write && load(call, slot, sequence, window))
@@ -118,7 +119,7 @@ void mpiox_slot_await(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequen
         mpiox_wait_while(&slot->phase, phase, &idle);
     }
     mpiox_wait_for(NULL, -1);
-    call->b->file->stats.wait_s += mpiox_now() - begun - (call->b->file->stats.io_s - io_before);
+    mpiox_parts_on(before);
 }
 
 /* The owner leaves when its windows are written. */
@@ -129,9 +130,11 @@ void mpiox_slots_finish(mpiox_call *call)
     const uint32_t each = (uint32_t)b->per_aggregator;
     if (b->file->hints.io_rank == MPIOX_IO_ANY)
         return;
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
     for (int local = 0; local < b->n_local; local++)
         for (uint32_t i = 0; may_do_io(call, local) && i < each; i++) {
             const uint32_t uses = (call->progress[local].begun + each - 1 - i) / each;
             mpiox_wait_reach(&mpiox_slot_of(b, local, i)->phase, 2 * uses, &idle);
         }
+    mpiox_parts_on(before);
 }

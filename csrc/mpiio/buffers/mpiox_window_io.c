@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "mpiox_buffers.h"
+#include "mpiox_parts.h"
 
 /* The file as this collective accesses it. */
 static mpiox_independent_file through(const mpiox_call *call)
@@ -144,7 +145,7 @@ static bool write_covered(mpiox_call *call, const char *buffer, const unsigned c
 void mpiox_window_write(mpiox_call *call, mpiox_buffer_slot *slot)
 {
     mpiox_buffers *b = call->b;
-    const double begun = mpiox_now();
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_STORAGE);
     const char *buffer = mpiox_slot_buffer(b, slot);
     unsigned char *map = mpiox_slot_map(b, slot);
     mpiox_extent *extents = b->extents[1];
@@ -164,7 +165,7 @@ void mpiox_window_write(mpiox_call *call, mpiox_buffer_slot *slot)
         b->file->stats.windows_holes++;
     else
         b->file->stats.windows_full++;
-    b->file->stats.io_s += mpiox_now() - begun;
+    mpiox_parts_on(before);
 }
 
 /* Fill [offset, offset + length); returns the file offset where the data ends (beyond the range: no end seen). */
@@ -190,7 +191,7 @@ static void lower(_Atomic int64_t *word, int64_t value)
 void mpiox_window_read(mpiox_call *call, mpiox_buffer_slot *slot)
 {
     mpiox_buffers *b = call->b;
-    const double begun = mpiox_now();
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_STORAGE);
     char *buffer = mpiox_slot_buffer(b, slot);
     mpiox_extent *extents = b->extents[1];
     const int aggregator = b->local[mpiox_slot_local(b, slot)];
@@ -200,5 +201,5 @@ void mpiox_window_read(mpiox_call *call, mpiox_buffer_slot *slot)
         eof = read_range(call, buffer + at, extents[i].offset, extents[i].length);
     atomic_store(&slot->eof, eof);
     lower(&b->state->eof, eof);
-    b->file->stats.io_s += mpiox_now() - begun;
+    mpiox_parts_on(before);
 }

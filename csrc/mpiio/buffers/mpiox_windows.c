@@ -15,7 +15,7 @@
  */
 #include "mpiox_buffers.h"
 #include "mpiox_copy.h"
-#include "mpiox_wait.h"
+#include "mpiox_parts.h"
 
 /* ---- rounds and windows ------------------------------------------------------------------------------------------ */
 
@@ -174,7 +174,7 @@ void mpiox_window_copy(mpiox_call *call, mpiox_buffer_slot *slot, const mpiox_ex
     const mpiox_request *request = call->request;
     char *buffer = mpiox_slot_buffer(b, slot);
     const int64_t eof = call->write ? INT64_MAX : atomic_load(&slot->eof);
-    const double begun = mpiox_now();
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_COPYING);
     for (int64_t i = 0, at = 0; i < n; at += extents[i++].length) {
         mpiox_extent extent = extents[i];
         int64_t from, to;
@@ -195,5 +195,5 @@ void mpiox_window_copy(mpiox_call *call, mpiox_buffer_slot *slot, const mpiox_ex
         if (call->mark)
             mpiox_copy_mark(mpiox_slot_map(b, slot) + at / call->granule, 0, call->granule, &file, to - from);
     }
-    b->file->stats.exchange_s += mpiox_now() - begun;
+    mpiox_parts_on(before);
 }

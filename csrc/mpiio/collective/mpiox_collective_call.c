@@ -20,6 +20,7 @@
 
 #include "mpiox_collective_impl.h"
 #include "mpiox_event.h"
+#include "mpiox_parts.h"
 #include "mpiox_wait.h"
 
 enum { WINDOW_UNIT = 512, WINDOW_MAX = 1024 * 1024 * 1024, SERVERS_MAX = 1 << 16 };
@@ -149,12 +150,12 @@ static int64_t access_own(const mpiox_call *call, const mpiox_request *request, 
 {
     mpiox_file *file = call->b->file;
     const mpiox_independent_file through = mpiox_file_independent(file);
-    const double begun = mpiox_now();
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_STORAGE);
     int64_t done = 0;
     error->code = MPIOX_OK;
     if (request->length > 0)
         mpiox_independent_access(&through, request, &done, error);
-    file->stats.io_s += mpiox_now() - begun;
+    mpiox_parts_on(before);
     return done;
 }
 
@@ -184,7 +185,7 @@ static void make_coherent(mpiox_call *call)
 static void run_two_phase(mpiox_collective *collective, mpiox_call *call)
 {
     mpiox_buffers *b = call->b;
-    const double begun = mpiox_now();
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_PLANNING);
     call->participants = b->file->topology->node_size;
     call->held = -1;
     collective->transport->ops->begin(collective->transport, call);
@@ -204,11 +205,23 @@ static void run_two_phase(mpiox_collective *collective, mpiox_call *call)
     if (code != MPIOX_OK || !call->progress)
         mpiox_file_give_up(b->file, code == MPIOX_OK || code == MPIOX_E_NOMEM ? MPIOX_E_NOMEM : MPIOX_E_ARG,
                            call->reduction.start, call->reduction.end - call->reduction.start, "planning file domains");
-    b->file->stats.plan_s += mpiox_now() - begun;
+    mpiox_parts_on(before);
     mpiox_rounds_run(collective->transport, call);
     b->file->stats.rounds += call->exchange_round;
     free(call->progress);
     free(call->used);
+}
+
+/* Into which parts the time of a call falls. */
+static void count_parts(mpiox_stats *stats, const mpiox_parts *before)
+{
+    const double *then = before->seconds, *now = mpiox_parts_so_far()->seconds;
+    const double messages_s = now[MPIOX_PART_MESSAGES] - then[MPIOX_PART_MESSAGES];
+    stats->plan_s += now[MPIOX_PART_PLANNING] - then[MPIOX_PART_PLANNING];
+    stats->exchange_s += now[MPIOX_PART_COPYING] - then[MPIOX_PART_COPYING] + messages_s;
+    stats->messages_s += messages_s;
+    stats->io_s += now[MPIOX_PART_STORAGE] - then[MPIOX_PART_STORAGE];
+    stats->wait_s += now[MPIOX_PART_WAITING] - then[MPIOX_PART_WAITING];
 }
 
 /* Data bytes of this rank below the lowest end of file that anybody saw. */
@@ -220,9 +233,10 @@ static int64_t bytes_before(const mpiox_file *file, const mpiox_request *request
     return data < 0 ? 0 : data < request->length ? data : request->length;
 }
 
-static void count_call(mpiox_call *call, int64_t bytes, bool direct, double begun)
+static void count_call(mpiox_call *call, int64_t bytes, bool direct, double begun, const mpiox_parts *before)
 {
     mpiox_stats *stats = &call->b->file->stats;
+    count_parts(stats, before);
     stats->direct_calls += direct;
     *(call->write ? &stats->direct_bytes_written : &stats->direct_bytes_read) += direct ? bytes : 0;
     if (call->write) {
@@ -253,13 +267,14 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, const
 {
     mpiox_file *file = call->b->file;
     mpiox_error memory_error = {.code = MPIOX_OK};
-    const double begun = mpiox_now(), moving = file->stats.io_s;
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_PLANNING);
     const int memory = collective->native_only ? MPIOX_E_UNSUPPORTED : attach(collective, false, &memory_error);
     *code = MPIOX_E_UNSUPPORTED;
     if (memory != MPIOX_OK) { /* on every rank */
         if (!collective->native_only)
             snprintf(file->stats.reason, sizeof file->stats.reason, "%s", mpiox_file_memory_reason(memory));
         collective->native_only = true;
+        mpiox_parts_on(before);
         return false;
     }
     mpiox_contribution_write(call);
@@ -269,9 +284,7 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, const
     /* Whatever becomes of this call: the next one will not say so. */
     if (call->reduction.flags & MPIOX_CONTRIBUTION_NEW_VIEW)
         collective->transport->ops->forget(collective->transport);
-    *(call->reduction.flags & MPIOX_CONTRIBUTION_WAITS
-          ? &file->stats.plan_s
-          : &file->stats.wait_s) += mpiox_now() - begun - (file->stats.io_s - moving);
+    mpiox_parts_on(before);
     if (call->reduction.error.code != MPIOX_OK) {
         outcome->error = call->reduction.error;
         file->stats.errors++;
@@ -316,22 +329,21 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
     mpiox_file *file = b->file;
     const mpiox_request shifted = mpiox_file_view_shift(file, request);
     mpiox_call call = {.b = b, .request = &shifted, .write = request->write};
+    const mpiox_parts before = *mpiox_parts_so_far();
     const double begun = mpiox_now();
     const int64_t event = mpiox_event_begin();
     int code;
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
     if (!agree_to_begin(collective, &call, request, outcome, &code)) {
         if (code == MPIOX_OK) /* nobody accesses anything */
-            count_call(&call, 0, false, begun);
+            count_call(&call, 0, false, begun, &before);
         return code;
     }
     file->stats.pieces += request->length > 0 ? b->contributions[file->topology->node_rank].pieces : 0;
     const bool direct = is_direct(collective, &call);
     if (!collective->all_ahead[call.write]) {
         access_rest(collective, &call, request, direct);
-        const double ended = mpiox_now();
         mpiox_reduction_end(collective, outcome);
-        file->stats.wait_s += mpiox_now() - ended;
     }
     if (outcome->error.code == MPIOX_OK) {
         outcome->bytes = direct ? call.done : bytes_before(file, &shifted, atomic_load(&b->state->eof));
@@ -339,7 +351,7 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
         file->stats.errors++;
         collective->transport->ops->forget(collective->transport);
     }
-    count_call(&call, outcome->bytes, direct, begun);
+    count_call(&call, outcome->bytes, direct, begun, &before);
     if (event != 0)
         tell_tracer(&call, direct, event, outcome);
     return outcome->error.code;

@@ -154,7 +154,8 @@ mpiox_exchange_round *mpiox_exchange_rounds_lay_out(mpiox_messages *m, int64_t n
 {
     mpiox_exchange_round *round = &m->rounds[number % MPIOX_EXCHANGE_ROUNDS];
     int64_t base = 0;
-    mpiox_wait_reach(&m->exchange->counted[number % MPIOX_EXCHANGE_ROUNDS], all_counted(m, number), &m->idle);
+    mpiox_messages_reach(m, &m->exchange->counted[number % MPIOX_EXCHANGE_ROUNDS], all_counted(m, number),
+                         MPIOX_PART_WAITING);
     for (int i = 0; i < round->n_shares; i++) {
         mpiox_exchange_share *share = &round->shares[i];
         share->base = base;
@@ -273,8 +274,8 @@ void mpiox_exchange_rounds_send(mpiox_messages *m, const mpiox_exchange_round *r
             !is_in_step(m, round, share, step, &end))
             continue;
         if (!packed)
-            mpiox_wait_reach(&m->exchange->packed[half], (uint32_t)(step / 2 + 1) * (uint32_t)topology->node_size,
-                             &m->idle);
+            mpiox_messages_reach(m, &m->exchange->packed[half],
+                                 (uint32_t)(step / 2 + 1) * (uint32_t)topology->node_size, MPIOX_PART_WAITING);
         packed = true;
         if (end) {
             put_end(m, round, number, share, step);

@@ -8,6 +8,7 @@
 #include "mpiox_message_entries.h"
 #include "mpiox_exchange_rounds.h"
 #include "mpiox_message_sends.h"
+#include "mpiox_parts.h"
 
 int mpiox_inbox_begin(mpiox_messages *m)
 {
@@ -246,15 +247,18 @@ bool mpiox_inbox_progress(mpiox_messages *m)
         mpiox_file_give_up(m->base.b->file, MPIOX_E_MPI, -1, inbox->bytes, "receiving a message from another node");
     if (!done)
         return false;
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_COPYING);
     if (m->call->write)
         place_message(m);
     else
         answer_message(m);
+    mpiox_parts_on(before);
     return true;
 }
 
 void mpiox_inbox_finish(mpiox_messages *m)
 {
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_MESSAGES);
     mpiox_backoff backoff = {0};
     while (m->inbox.open) {
         if (m->idle.work(m))
@@ -262,14 +266,17 @@ void mpiox_inbox_finish(mpiox_messages *m)
         else
             mpiox_wait_backoff(&backoff);
     }
+    mpiox_parts_on(before);
 }
 
 void mpiox_inbox_end(mpiox_messages *m)
 {
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_MESSAGES);
     mpiox_backoff backoff = {0};
     while (m->inbox.replies)
         if (!m->idle.work(m))
             mpiox_wait_backoff(&backoff);
+    mpiox_parts_on(before);
 }
 
 void mpiox_inbox_free(mpiox_inbox *inbox)

@@ -65,8 +65,17 @@ bool mpiox_sends_test(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word)
 
 void mpiox_sends_wait(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word)
 {
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_MESSAGES);
     mpiox_backoff backoff = {0};
     while (!mpiox_sends_test(m, sends, word))
         if (!m->idle.work(m))
             mpiox_wait_backoff(&backoff);
+    mpiox_parts_on(before);
+}
+
+void mpiox_messages_reach(mpiox_messages *m, mpiox_futex *word, uint32_t target, mpiox_part part)
+{
+    const mpiox_part before = mpiox_parts_on(part);
+    mpiox_wait_reach(word, target, &m->idle);
+    mpiox_parts_on(before);
 }

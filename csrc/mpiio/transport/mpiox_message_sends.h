@@ -3,6 +3,7 @@
 #define MPIOX_MESSAGE_SENDS_H
 
 #include "mpiox_messages.h"
+#include "mpiox_parts.h"
 
 /* Room for one more request of a step, MPI_REQUEST_NULL; `copy` is freed with it. Ends the job without memory. */
 MPI_Request *mpiox_sends_add(mpiox_messages *m, mpiox_sends *sends, char *copy);
@@ -17,5 +18,7 @@ void mpiox_messages_fail(mpiox_messages *m, int code, int64_t bytes, const char 
 /* Message tags: of what is written, of requests to read, of replies to them. */
 int mpiox_messages_tag_data(int64_t number);
 int mpiox_messages_tag_reply(int64_t number);
+/* Wait until the word has reached `target`; as which part of the time that counts. */
+void mpiox_messages_reach(mpiox_messages *m, mpiox_futex *word, uint32_t target, mpiox_part part);
 
 #endif

@@ -13,6 +13,7 @@
 #include "mpiox_message_inbox.h"
 #include "mpiox_exchange_rounds.h"
 #include "mpiox_message_sends.h"
+#include "mpiox_parts.h"
 
 /* Entries and runs of the chunks in [bytes, bytes + length), without the room for data; returns their size. */
 static int64_t compact(const char *bytes, int64_t length, char *out, bool *end)
@@ -45,11 +46,13 @@ static void ask_destination(mpiox_messages *m, int64_t number, int64_t step, int
     if (!request)
         mpiox_file_give_up(b->file, MPIOX_E_NOMEM, -1, asked, "asking another node");
     compact(bytes, length, request, &end);
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_MESSAGES);
     if ((data > 0 && PMPI_Irecv(bytes, (int)data, MPI_BYTE, to, mpiox_messages_tag_reply(number), comm,
                                 mpiox_sends_add(m, &m->receives[half], NULL)) != MPI_SUCCESS) ||
         PMPI_Isend(request, (int)asked, MPI_BYTE, to, mpiox_messages_tag_data(number), comm,
                    mpiox_sends_add(m, &m->sends[half], request)) != MPI_SUCCESS)
         mpiox_file_give_up(b->file, MPIOX_E_MPI, -1, asked, "asking another node");
+    mpiox_parts_on(before);
     b->file->stats.messages++;
     b->file->stats.message_bytes += asked;
 }
@@ -87,7 +90,7 @@ static void ask(mpiox_messages *m, bool wait)
     if (!round)
         return;
     mpiox_sends_wait(m, &m->sends[half], NULL); /* answered two steps ago */
-    mpiox_wait_reach(&exchange->released[half], free_at, &m->idle);
+    mpiox_messages_reach(m, &exchange->released[half], free_at, MPIOX_PART_MESSAGES);
     mpiox_exchange_rounds_pack(m, round, number, step);
     mpiox_futex_add(&exchange->packed[half]);
     m->n_issued++;
@@ -120,7 +123,7 @@ void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call)
 {
     mpiox_messages *m = (mpiox_messages *)transport;
     const mpiox_topology *topology = m->base.b->file->topology;
-    const double begun = mpiox_now();
+    const mpiox_part before = mpiox_parts_on(MPIOX_PART_COPYING);
     mpiox_inbox_open(m);
     const mpiox_exchange_round *round = &m->rounds[call->exchange_round % MPIOX_EXCHANGE_ROUNDS];
     if (m->n_laid <= call->exchange_round)
@@ -131,8 +134,8 @@ void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call)
             ask(m, true);
         ask(m, false);
         mpiox_sends_wait(m, &m->receives[half], &m->exchange->arrived[half]);
-        mpiox_wait_reach(&m->exchange->arrived[half], (uint32_t)(step / 2 + 1) * (uint32_t)topology->node_size,
-                         &m->idle);
+        mpiox_messages_reach(m, &m->exchange->arrived[half], (uint32_t)(step / 2 + 1) * (uint32_t)topology->node_size,
+                             MPIOX_PART_MESSAGES);
         if (!mpiox_buffers_failed(m->base.b))
             take(m, round, step);
         mpiox_futex_add(&m->exchange->released[half]);
@@ -140,5 +143,5 @@ void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call)
     if (round->n_steps == 0)
         ask(m, false);
     mpiox_inbox_finish(m);
-    m->base.b->file->stats.exchange_s += mpiox_now() - begun;
+    mpiox_parts_on(before);
 }

@@ -178,7 +178,7 @@ def _meaning(meanings: Any, module: str, name: str) -> str:
     kinds = meanings.Kind
     time = {kinds.READ: "READ", kinds.WRITE: "WRITE", kinds.SYNC: "WRITE"}.get(kind, MOVING.get(name, "META"))
     if name.startswith("MPI_"):
-        time = "NO_CLASS" if name in NO_IO else "IN_MPIIO"
+        time = "NO_CLASS" if name in NO_IO else "IN_MPI"
     makes = kind > 0 and (kind not in meanings.NEED_RECORD or counter in meanings.MAKE)
     count = f"MPIOX_COUNT_{MODULES[module]}_{counter}" if counter else "MPIOX_RECORDING_NO_COUNTER"
     words = (f"MPIOX_RECORDING_{MODULES[module]}", str(int(kind)), count, f"MPIOX_RECORDING_{time}", str(int(makes)))

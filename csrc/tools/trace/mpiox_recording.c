@@ -7,6 +7,8 @@
  *            and stdio grow with each call, wherever it was made, those of MPI-IO with what the program itself calls.
  *            Where there is MPI they grow from the end of MPI_Init to the beginning of MPI_Finalize. A file that has no
  *            room for its own record is counted in that of the others.
+ *            Programs mostly do what they did before: where the counters of an access are is remembered by file,
+ *            direction and size, so that the next one looks for nothing.
  * Guarantee. The same numbers as pioneer/darshan/records.py makes of a trace. Memory does not depend on the calls.
  */
 #include "mpiox_recording.h"
@@ -16,13 +18,15 @@
 #include "mpiox_recording_calls.h"
 #include "mpiox_recording_file.h"
 #include "mpiox_recording_time.h"
+#include "mpiox_trace_lock.h"
 #include "mpiox_trace_names.h"
 
 enum {
     LEFT_OUT = 1, /* no place of a record: that file has none */
     SPARE = 4 * (sizeof(mpiox_recording_record) + sizeof(mpiox_recording_name) + 64), /* for those of other files */
     SIZES = 0,
-    STRIDES = 1
+    STRIDES = 1,
+    REPEATED = 16 /* accesses whose counters are known */
 };
 
 _Static_assert((int)MPIOX_COUNT_POSIX_OPENS == (int)MPIOX_COUNT_STDIO_OPENS, "a duplicate is an open, too");
@@ -35,6 +39,13 @@ static struct {
     int64_t file;
     mpiox_recording_record *record;
 } recent[MPIOX_RECORDING_MODULES];
+/* The records, and the counters that depend on the size, of accesses by POSIX that were counted last. */
+static struct repeated {
+    _Alignas(64) int64_t file;
+    int64_t size;
+    mpiox_recording_record *record;
+    int64_t *bucket, *often;
+} repeated[2][REPEATED];
 static int32_t recent_generation;
 static int64_t recent_size; /* and its bucket */
 static int recent_bucket;
@@ -210,10 +221,10 @@ static inline int bucket_of(int64_t size)
 
 static inline int power_of(int64_t offset)
 {
-    const int most = MPIOX_RECORDING_FIRST_POWER + MPIOX_RECORDING_ALIGNED - 2;
-    const int power = offset == 0 ? most : __builtin_ctzll((unsigned long long)offset);
+    enum { MOST = MPIOX_RECORDING_FIRST_POWER + MPIOX_RECORDING_ALIGNED - 2 };
+    const int power = __builtin_ctzll((unsigned long long)offset | 1ULL << MOST);
 
-    return power < MPIOX_RECORDING_FIRST_POWER ? 0 : (power < most ? power : most) - MPIOX_RECORDING_FIRST_POWER + 1;
+    return power < MPIOX_RECORDING_FIRST_POWER ? 0 : power - MPIOX_RECORDING_FIRST_POWER + 1;
 }
 
 /* How an access follows the one before it of its direction. */
@@ -223,10 +234,16 @@ static inline void follows(mpiox_recording_record *r, int way, int64_t offset, i
     const bool later = offset > before;
 
     r->last_byte[way] = offset + size - 1;
+    r->aligned[power_of(offset)]++;
+    if (offset == before + 1 && before != 0 && r->values[STRIDES] > 0 && r->value[STRIDES][0] == 0) {
+        r->sequential[way]++;
+        r->consecutive[way]++;
+        r->often[STRIDES][0]++;
+        return;
+    }
     r->sequential[way] += later;
     r->consecutive[way] += offset == before + 1;
     follow(r, STRIDES, later && before != 0 ? offset - before - 1 : 0);
-    r->aligned[power_of(offset)]++;
 }
 
 static inline void count_access(mpiox_recording_record *r, int module, int way, int64_t offset, int64_t size,
@@ -310,6 +327,20 @@ static inline int64_t bytes_of(const mpiox_tracefile_record *call, int module)
     return items > 0 ? call->result * (call->size / items) : call->result;
 }
 
+/* ---- what is left of a call of MPI-IO without the calls on files in it ------------------------------------------- */
+
+static inline int class_of(const mpiox_recording_meaning *m)
+{
+    return m->class == MPIOX_RECORDING_IN_MPI && mpiox_trace_self.own ? MPIOX_RECORDING_IN_LIBRARY : m->class;
+}
+
+static inline int64_t rest_of(const mpiox_tracefile_record *call)
+{
+    const int64_t rest = call->duration - mpiox_trace_self.in_files - mpiox_trace_self.told;
+
+    return rest > 0 ? rest : 0; /* threads of the library may do a part of it */
+}
+
 /* ---- one call ---------------------------------------------------------------------------------------------------- */
 
 __attribute__((noinline)) static void keep(const mpiox_tracefile_record *call, const mpiox_recording_record *r, int way,
@@ -322,6 +353,69 @@ __attribute__((noinline)) static void keep(const mpiox_tracefile_record *call, c
                                                     .name = r->name,
                                                     .module = r->module,
                                                     .writes = (uint32_t)way});
+}
+
+static inline struct repeated *repeated_at(int way, int64_t file, int64_t size)
+{
+    return &repeated[way][(uint64_t)(file + size) % REPEATED];
+}
+
+/* It has been counted: the next one like it finds its counters. */
+static inline void note_repeated(mpiox_recording_record *r, int way, int64_t file, int64_t size)
+{
+    const uint32_t n = r->values[SIZES] < MPIOX_RECORDING_FEW ? r->values[SIZES] : MPIOX_RECORDING_FEW;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (r->value[SIZES][i] == size && size > 0)
+            *repeated_at(way, file, size) = (struct repeated){.file = file,
+                                                              .size = size,
+                                                              .record = r,
+                                                              .bucket = &r->buckets[way][recent_bucket],
+                                                              .often = &r->often[SIZES][i]};
+}
+
+/* `way`: once for each, so that the compiler makes code of its own for it. */
+static inline __attribute__((always_inline)) bool repeat(int way, int64_t file, int64_t offset, int64_t size,
+                                                         int64_t start, int64_t end)
+{
+    const int64_t kind = way == 0 ? MPIOX_KIND_READ : MPIOX_KIND_WRITE;
+    const struct repeated *one = repeated_at(way, file, size);
+    mpiox_recording_record *r = one->record;
+    mpiox_recording_header *header = f->header;
+
+    if (one->file != file || one->size != size || recent_generation != f->generation || offset < 0 ||
+        start < r->busy_until[way] || !mpiox_recording_time_go_on(way, r->name, start, end, size))
+        return false;
+    r->counts[way == 0 ? MPIOX_COUNT_POSIX_READS : MPIOX_COUNT_POSIX_WRITES]++;
+    r->last[1 + way] = r->busy_until[way] = end;
+    r->busy[way] += end - start;
+    r->bytes[way] += size;
+    r->switches += r->last_kind != kind;
+    r->last_kind = kind;
+    if (offset + size - 1 > r->max_byte[way])
+        r->max_byte[way] = offset + size - 1;
+    ++*one->bucket;
+    ++*one->often;
+    if (end - start > r->longest[way]) {
+        r->longest[way] = end - start;
+        r->longest_size[way] = size;
+    }
+    follows(r, way, offset, size);
+    header->unkept++;
+    if (end > header->last)
+        header->last = end;
+    mpiox_trace_self.in_files += end - start;
+    return true;
+}
+
+bool mpiox_recording_read_again(int64_t file, int64_t offset, int64_t size, int64_t start, int64_t end)
+{
+    return repeat(0, file, offset, size, start, end);
+}
+
+bool mpiox_recording_write_again(int64_t file, int64_t offset, int64_t size, int64_t start, int64_t end)
+{
+    return repeat(1, file, offset, size, start, end);
 }
 
 /* `module`: that of the record, once for each so that the compiler makes code of its own for it. */
@@ -340,13 +434,19 @@ static inline __attribute__((always_inline)) void count_moving(const mpiox_trace
     moment(r, 1 + way, start, end);
     busy(r, way, start, end);
     count_access(r, module, way, offset, size, call->duration);
-    mpiox_recording_time_add(m->class, r->name, start, end, 2 * module + way, size);
+    if (module == MPIOX_RECORDING_MPIIO)
+        mpiox_recording_time_add(class_of(m), r->name, start, end, rest_of(call), 2 * module + way, size);
+    else
+        mpiox_recording_time_add(m->class, r->name, start, end, call->duration, 2 * module + way, size);
     if (module == MPIOX_RECORDING_STDIO)
         return;
-    if (__builtin_expect(f->header->unkept > 0, 1))
-        f->header->unkept++;
-    else
+    if (__builtin_expect(f->header->unkept == 0, 0)) {
         keep(call, r, way, offset, size);
+        return;
+    }
+    f->header->unkept++;
+    if (module == MPIOX_RECORDING_POSIX)
+        note_repeated(r, way, call->file, size);
 }
 
 __attribute__((noinline)) static void count_moving_else(const mpiox_tracefile_record *call, mpiox_recording_record *r,
@@ -393,16 +493,18 @@ static inline bool succeeded(const mpiox_tracefile_record *call, int module)
 /* Of a call that is no access that Darshan counts. */
 static void add_time(const mpiox_tracefile_record *call, const mpiox_recording_meaning *m, uint32_t name)
 {
-    const bool in_mpiio = m->class == MPIOX_RECORDING_IN_MPIIO;
-    const int64_t bytes = in_mpiio && call->result == 0 && call->size > 0 ? call->size : 0;
+    const bool in_mpi = m->class == MPIOX_RECORDING_IN_MPI;
+    const int64_t bytes = in_mpi && call->result == 0 && call->size > 0 ? call->size : 0;
 
-    if (!in_mpiio || call->depth == 0)
-        mpiox_recording_time_add(m->class, name, call->start, call->start + call->duration, -1, bytes);
+    if (!in_mpi || call->depth == 0)
+        mpiox_recording_time_add(class_of(m), name, call->start, call->start + call->duration,
+                                 in_mpi ? rest_of(call) : call->duration, -1, bytes);
 }
 
 __attribute__((noinline)) static void renew(void)
 {
     memset(recent, 0, sizeof recent);
+    memset(repeated, 0, sizeof repeated);
     recent_generation = f->generation;
     mpiox_recording_time_renew();
 }
@@ -447,6 +549,8 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
         add_copy(call);
         return;
     }
+    if (m->class != MPIOX_RECORDING_IN_MPI)
+        mpiox_trace_self.in_files += call->duration;
     mpiox_recording_record *r = NULL;
     if (m->kind != 0 && call->file > 0 && succeeded(call, m->module))
         r = record_of(m->module, call->file, m->makes);
@@ -460,6 +564,17 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
     }
     if (end > f->header->last)
         f->header->last = end;
+}
+
+void mpiox_recording_add_part(bool waiting, int64_t start, int64_t end)
+{
+    if (f->header == NULL || start < f->header->started || f->header->stopped != 0)
+        return;
+    if (recent_generation != f->generation)
+        renew();
+    mpiox_trace_self.told += end - start;
+    mpiox_recording_time_add(waiting ? MPIOX_RECORDING_WAITING : MPIOX_RECORDING_MESSAGES, 0, start, end, end - start,
+                             -1, 0);
 }
 
 static mpiox_recording_record *viewed(int64_t file)
@@ -498,4 +613,5 @@ void mpiox_recording_stop(int64_t now)
         f->header->stopped = now;
         mpiox_recording_measure(1);
     }
+    memset(repeated, 0, sizeof repeated);
 }

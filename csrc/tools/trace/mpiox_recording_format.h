@@ -36,12 +36,17 @@ enum { MPIOX_RECORDING_RUNNING, MPIOX_RECORDING_CLOSED, MPIOX_RECORDING_EXECUTED
 
 enum { MPIOX_RECORDING_POSIX, MPIOX_RECORDING_MPIIO, MPIOX_RECORDING_STDIO, MPIOX_RECORDING_MODULES };
 
-/* Classes of time; a call of MPI-IO has the calls on files within it in its time. */
+/* Classes of time: of calls on files; and of calls of MPI-IO what is left of them without those. Where the library
+ * carries a call out it tells when it waits for other ranks and when it exchanges messages with other nodes, and the
+ * rest is its own; where the MPI library does, nothing is told apart. */
 enum {
     MPIOX_RECORDING_READ,
     MPIOX_RECORDING_WRITE,
     MPIOX_RECORDING_META,
-    MPIOX_RECORDING_IN_MPIIO,
+    MPIOX_RECORDING_IN_MPI, /* the MPI library carries it out */
+    MPIOX_RECORDING_IN_LIBRARY,
+    MPIOX_RECORDING_WAITING,
+    MPIOX_RECORDING_MESSAGES,
     MPIOX_RECORDING_CLASSES,
     MPIOX_RECORDING_NO_CLASS = MPIOX_RECORDING_CLASSES
 };
@@ -140,8 +145,8 @@ typedef struct mpiox_recording_segments {
 
 /* Calls of a class that follow each other closely. */
 typedef struct mpiox_recording_step {
-    int64_t start, end, busy, bytes, calls;
-    uint32_t name, class; /* name 0: of several files */
+    int64_t start, end, busy, bytes, calls; /* busy: ns of the class between start and end */
+    uint32_t name, class;                   /* name 0: of several files */
 } mpiox_recording_step;
 
 typedef struct mpiox_recording_steps {

@@ -35,6 +35,13 @@ static mpiox_recording_step *last_step[CLASSES]; /* NULL: none yet */
 static mpiox_recording_segments *segments;
 static int64_t room_for_segments;
 static uint64_t segment_bytes;
+mpiox_recording_going mpiox_recording_going_on[2];
+
+/* Bins and steps are others. */
+static void stop_going_on(void)
+{
+    memset(mpiox_recording_going_on, 0, sizeof mpiox_recording_going_on);
+}
 
 void mpiox_recording_time_renew(void)
 {
@@ -43,6 +50,7 @@ void mpiox_recording_time_renew(void)
     steps = NULL;
     segments = NULL;
     memset(last_step, 0, sizeof last_step);
+    stop_going_on();
     room_for_steps = room_for_segments = 0;
     segment_bytes = 0;
 }
@@ -54,6 +62,7 @@ static uint64_t parted(void)
 
 static void change(uint32_t changing)
 {
+    stop_going_on();
     atomic_store_explicit((_Atomic uint32_t *)(void *)&r->header->changing, changing, memory_order_seq_cst);
 }
 
@@ -114,6 +123,7 @@ __attribute__((noinline)) static void spread_far(mpiox_recording_lane *lane, int
         done = so_far;
     }
     lane->bin[last] += amount - done;
+    stop_going_on();
     bin = last;
     bin_start = r->header->started + last * width;
     bin_end = bin_start + width;
@@ -198,12 +208,14 @@ static bool more_steps(void)
         r->header->step_ns = FIRST_STEP_NS;
     }
     mpiox_recording_publish();
+    stop_going_on();
     steps = made;
     room_for_steps = wanted;
     return true;
 }
 
-__attribute__((noinline)) static void new_step(int class, uint32_t name, int64_t start, int64_t end, int64_t bytes)
+__attribute__((noinline)) static void new_step(int class, uint32_t name, int64_t start, int64_t end, int64_t busy,
+                                               int64_t bytes)
 {
     if ((steps == NULL || steps->count == room_for_steps) && !more_steps()) {
         if (steps == NULL)
@@ -211,28 +223,43 @@ __attribute__((noinline)) static void new_step(int class, uint32_t name, int64_t
         join_steps();
     }
     last_step[class] = &steps->step[steps->count];
-    *last_step[class] = (mpiox_recording_step){.start = start,
-                                               .end = end,
-                                               .busy = end - start,
-                                               .bytes = bytes,
-                                               .calls = 1,
-                                               .name = name,
-                                               .class = (uint32_t)class};
+    *last_step[class] = (mpiox_recording_step){
+        .start = start, .end = end, .busy = busy, .bytes = bytes, .calls = 1, .name = name, .class = (uint32_t)class};
     atomic_store_explicit((_Atomic int64_t *)(void *)&steps->count, steps->count + 1, memory_order_release);
 }
 
-void mpiox_recording_time_add(int class, uint32_t name, int64_t start, int64_t end, int lane, int64_t bytes)
+/* Where a read or write by POSIX has gone, the next one may. */
+static void go_on(int class, int lane)
+{
+    mpiox_recording_step *s = last_step[class];
+
+    if (class > MPIOX_RECORDING_WRITE || lane != class || s == NULL || lanes[lane] == NULL ||
+        lanes[2 * MPIOX_RECORDING_MODULES + class] == NULL)
+        return;
+    const int64_t close = r->header->step_ns, longest = s->start + (s->name != 0 ? LONG * close : close) + 1;
+    mpiox_recording_going_on[class] = (mpiox_recording_going){
+        .from = bin_start,
+        .until = longest < bin_end ? longest : bin_end,
+        .close = close,
+        .time = &lanes[2 * MPIOX_RECORDING_MODULES + class]->bin[bin],
+        .bytes = &lanes[lane]->bin[bin],
+        .step = s};
+}
+
+void mpiox_recording_time_add(int class, uint32_t name, int64_t start, int64_t end, int64_t busy, int lane,
+                              int64_t bytes)
 {
     mpiox_recording_step *s = last_step[class];
     const bool within = start >= bin_start && end < bin_end;
 
-    spread(2 * MPIOX_RECORDING_MODULES + class, within, start, end, end - start);
+    spread(2 * MPIOX_RECORDING_MODULES + class, within, start, end, busy);
     if (lane >= 0 && bytes > 0) /* of the time the bin may have become another one */
         spread(lane, within || (start >= bin_start && end < bin_end), start, end, bytes);
     if (s != NULL && is_close(s, name, start, end, r->header->step_ns))
-        lengthen(s, name, end, end - start, bytes, 1);
+        lengthen(s, name, end, busy, bytes, 1);
     else
-        new_step(class, name, start, end, bytes);
+        new_step(class, name, start, end, busy, bytes);
+    go_on(class, lane);
 }
 
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */

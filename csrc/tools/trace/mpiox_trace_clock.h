@@ -59,7 +59,7 @@ void mpiox_trace_clock_reset(void);
 int64_t mpiox_trace_clock_ask(void);
 
 /* Now, in ns. */
-static inline int64_t mpiox_trace_now(void)
+static inline __attribute__((always_inline)) int64_t mpiox_trace_now(void)
 {
     mpiox_trace_line *line = &mpiox_trace_clock_line;
     const unsigned before = atomic_load_explicit(&line->sequence, memory_order_acquire);

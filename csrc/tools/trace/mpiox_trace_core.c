@@ -298,6 +298,29 @@ void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
     errno = error;
 }
 
+__attribute__((noinline)) static void commit_access(int operation, int32_t file, int64_t offset, int64_t result,
+                                                    int64_t start, int64_t end)
+{
+    mpiox_tracefile_record call;
+
+    prepare(&call, operation, MPIOX_TRACEFILE_POSIX, file, MPIOX_TRACEFILE_NONE);
+    call.start = start;
+    call.duration = end - start;
+    call.offset = offset;
+    mpiox_trace_commit(&call, result);
+}
+
+void mpiox_trace_accessed(int operation, int32_t file, bool write, int64_t offset, int64_t result, int64_t start,
+                          int64_t end)
+{
+    mpiox_trace_lock();
+    const bool done = write ? mpiox_recording_write_again(file, offset, result, start, end)
+                            : mpiox_recording_read_again(file, offset, result, start, end);
+    mpiox_trace_unlock();
+    if (!done)
+        commit_access(operation, file, offset, result, start, end);
+}
+
 /* Under the lock, so that beginnings are in the order of their times. */
 static void begin(mpiox_tracefile_record *call)
 {
@@ -316,6 +339,8 @@ void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer
 
     prepare(call, operation, layer, file, handle);
     call->closes = true;
+    if (self->depth == 0)
+        self->in_files = self->told = self->own = 0;
     if (mpiox_recording_wanted)
         call->start = mpiox_trace_now();
     else

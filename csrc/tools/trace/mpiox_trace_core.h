@@ -45,6 +45,9 @@ void mpiox_trace_start_on(mpiox_tracefile_record *call, int operation, int layer
 void mpiox_trace_drop(const mpiox_tracefile_record *call);
 void mpiox_trace_stop(mpiox_tracefile_record *call);
 void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result);
+/* In place of all that, of a recording: an access of a file by a descriptor, which has returned `result`. */
+void mpiox_trace_accessed(int operation, int32_t file, bool write, int64_t offset, int64_t result, int64_t start,
+                          int64_t end);
 void mpiox_trace_enter(mpiox_tracefile_record *call, int operation, int layer, int32_t file);
 void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer, int32_t file, int64_t handle);
 void mpiox_trace_leave(mpiox_tracefile_record *call, int64_t result);

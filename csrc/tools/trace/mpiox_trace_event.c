@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "mpiox_recording.h"
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_core.h"
+
+enum { SHORTEST_NS = 1000 }; /* of a part of a call that is worth a record */
 
 MPIOX_TRACE_EXPORT void mpiox_trace_event(const char *name, const char *file, int64_t offset, int64_t size,
                                           int64_t start_ns, int64_t duration_ns, const char *details);
@@ -29,6 +32,24 @@ MPIOX_TRACE_EXPORT void mpiox_trace_event(const char *name, const char *file, in
         mpiox_trace_commit(&call, MPIOX_TRACEFILE_NONE);
     }
     errno = error;
+}
+
+/* In which part of a call the library was, "waiting" or "messages" (csrc/core/common/mpiox_parts.h), or (NULL) that it
+ * carries the call out. What other threads do for it is not in the time of the call. */
+MPIOX_TRACE_EXPORT void mpiox_trace_part(const char *part, int64_t start_ns, int64_t end_ns);
+
+MPIOX_TRACE_EXPORT void mpiox_trace_part(const char *part, int64_t start_ns, int64_t end_ns)
+{
+    if (part == NULL) {
+        mpiox_trace_self.own = 1;
+    } else if (!mpiox_recording_wanted) {
+        if (end_ns - start_ns >= SHORTEST_NS)
+            mpiox_trace_event(part, NULL, -1, -1, start_ns, end_ns - start_ns, NULL);
+    } else if (mpiox_trace_enabled() && mpiox_trace_self.depth > 0) {
+        mpiox_trace_lock();
+        mpiox_recording_add_part(strcmp(part, "waiting") == 0, start_ns, end_ns);
+        mpiox_trace_unlock();
+    }
 }
 
 /* The tracer's clock: what is told to it and what it records itself are then in one order. */

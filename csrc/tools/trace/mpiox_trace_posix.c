@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "mpiox_recording.h"
+#include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_wrap.h"
 
@@ -251,20 +252,38 @@ static ssize_t moved_pieces(mpiox_tracefile_record *call, const struct iovec *pi
     return offset < 0 ? moved(call, bytes_of(pieces, n), result) : moved_at(call, bytes_of(pieces, n), offset, result);
 }
 
-#define TRANSFER(name, buffer_type)                                                                                    \
+#define TRANSFER(name, buffer_type, write)                                                                             \
     WRAP(ssize_t, name, (int fd, buffer_type buffer, size_t bytes))                                                    \
     {                                                                                                                  \
+        const int32_t file = mpiox_trace_enabled() ? mpiox_trace_descriptor_file(fd) : 0;                              \
         mpiox_tracefile_record call;                                                                                   \
-        if (!started(&call, OP_##name, fd))                                                                            \
+        if (file == 0)                                                                                                 \
             return NEXT(name)(fd, buffer, bytes);                                                                      \
+        if (mpiox_recording_wanted) {                                                                                  \
+            const int64_t start = mpiox_trace_now();                                                                   \
+            const ssize_t result = NEXT(name)(fd, buffer, bytes);                                                      \
+            const int64_t end = mpiox_trace_now();                                                                     \
+            mpiox_trace_accessed(OP_##name, file, write, mpiox_trace_descriptor_advance(fd, result), result, start,    \
+                                 end);                                                                                 \
+            return result;                                                                                             \
+        }                                                                                                              \
+        mpiox_trace_start_on(&call, OP_##name, MPIOX_TRACEFILE_POSIX, file, fd);                                       \
         return moved(&call, (int64_t)bytes, NEXT(name)(fd, buffer, bytes));                                            \
     }
-#define TRANSFER_AT(name, buffer_type)                                                                                 \
+#define TRANSFER_AT(name, buffer_type, write)                                                                          \
     WRAP(ssize_t, name, (int fd, buffer_type buffer, size_t bytes, off_t offset))                                      \
     {                                                                                                                  \
+        const int32_t file = mpiox_trace_enabled() ? mpiox_trace_descriptor_file(fd) : 0;                              \
         mpiox_tracefile_record call;                                                                                   \
-        if (!started(&call, OP_##name, fd))                                                                            \
+        if (file == 0)                                                                                                 \
             return NEXT(name)(fd, buffer, bytes, offset);                                                              \
+        if (mpiox_recording_wanted) {                                                                                  \
+            const int64_t start = mpiox_trace_now();                                                                   \
+            const ssize_t result = NEXT(name)(fd, buffer, bytes, offset);                                              \
+            mpiox_trace_accessed(OP_##name, file, write, offset, result, start, mpiox_trace_now());                    \
+            return result;                                                                                             \
+        }                                                                                                              \
+        mpiox_trace_start_on(&call, OP_##name, MPIOX_TRACEFILE_POSIX, file, fd);                                       \
         return moved_at(&call, (int64_t)bytes, offset, NEXT(name)(fd, buffer, bytes, offset));                         \
     }                                                                                                                  \
     ALIAS(name##64, name);
@@ -296,10 +315,10 @@ static ssize_t moved_pieces(mpiox_tracefile_record *call, const struct iovec *pi
     }                                                                                                                  \
     ALIAS(other, name);
 
-TRANSFER(read, void *)
-TRANSFER(write, const void *)
-TRANSFER_AT(pread, void *)
-TRANSFER_AT(pwrite, const void *)
+TRANSFER(read, void *, false)
+TRANSFER(write, const void *, true)
+TRANSFER_AT(pread, void *, false)
+TRANSFER_AT(pwrite, const void *, true)
 PIECES(readv)
 PIECES(writev)
 PIECES_AT(preadv)

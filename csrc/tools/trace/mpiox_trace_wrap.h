@@ -13,10 +13,11 @@
 
 #define BEHIND(type, name, parameters)                                                                                 \
     typedef type type_of_##name parameters;                                                                            \
-    static type_of_##name *next_##name(void)                                                                           \
+    static inline type_of_##name *next_##name(void)                                                                    \
     {                                                                                                                  \
         static _Atomic(void *) found;                                                                                  \
-        return (type_of_##name *)mpiox_trace_next(&found, #name);                                                      \
+        void *function = atomic_load_explicit(&found, memory_order_acquire);                                           \
+        return (type_of_##name *)(function != NULL ? function : mpiox_trace_next(&found, #name));                      \
     }
 #define WRAP(type, name, parameters)                                                                                   \
     BEHIND(type, name, parameters)                                                                                     \

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import html
 import io
+import itertools
 import json
+import operator
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +37,10 @@ _FONT = "'DejaVu Sans', sans-serif"
 _NOTHING = re.compile(rf' transform="rotate\(-?0 [^"]*"|font-family: {_FONT}; ')
 _GROUP = re.compile(r"\s*<(/?)g( [^>]*)?>")
 _BETWEEN = re.compile(r"\s+(?=[MLCQz])|(?<=[MLCQ])\s+|\s+$")
+_LINE = re.compile(r"M(-?[\d.]+ -?[\d.]+(?:L-?[\d.]+ -?[\d.]+)+)")
+#: Between two numbers no blank is needed before a sign, nor before a point where the first number has one.
+_JOINT = re.compile(r" (?=-)|(?<=\.\d) (?=\.)|(?<=\.\d\d) (?=\.)")
+_SHAPE = re.compile(r"<(?:use|path) [^<>]*?((?: clip-path=\"[^\"]+\")? style=\"[^\"]+\")[^<>]*/>")
 #: Points of an interactive chart that can be pointed at: more would be most of the page.
 _MOST_POINTS = 5000
 
@@ -57,8 +63,41 @@ def _tidy(text: str, name: str, *, interactive: bool) -> str:
     text = _REFERENCE.sub(lambda found: found[0].replace(f"#{found[1]}", f"#{name}-{found[1]}"), text)
     text = _grouped(_NOTHING.sub("", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)))
     digits = _HUNDREDTHS if interactive else _TENTHS
-    text = _PLACES.sub(lambda found: _BETWEEN.sub("", digits.sub(r"\1", found[0])), text)
-    return re.sub(r"\n\s*", "\n", text).strip()
+    text = _PLACES.sub(lambda found: _steps(_BETWEEN.sub("", digits.sub(r"\1", found[0]))), text)
+    return _alike(re.sub(r"\n\s*", "\n", text).strip())
+
+
+def _steps(path: str) -> str:
+    """Return a path of straight lines by the steps from point to point, which take half the bytes of their places.
+
+    Steps are differences of rounded places, so that no error grows along a line.
+    """
+    def short(value: int) -> str:
+        return f"{value / 100:.2f}".rstrip("0").rstrip(".").replace("0.", ".", 1 if abs(value) < 100 else 0)
+
+    def line(found: re.Match[str]) -> str:
+        places = [round(float(one) * 100) for one in re.split("[ L]", found[1])]
+        steps = "".join(map(" {}".format, map(short, map(operator.sub, places[2:], places[:-2]))))
+        return f"M{short(places[0])} {short(places[1])}l{_JOINT.sub('', steps[1:])}"
+
+    return _LINE.sub(line, path)
+
+
+def _alike(text: str) -> str:
+    """Return an SVG where the look of shapes that follow one another stands once, at a group of them."""
+    out: list[str] = []
+    for look, lines in itertools.groupby(text.split("\n"), _look):
+        shapes = list(lines)
+        if look and len(shapes) > 1:
+            shapes = [f"<g{look}>", *(one.replace(look, "") for one in shapes), "</g>"]
+        out.extend(shapes)
+    return "\n".join(out)
+
+
+def _look(line: str) -> str:
+    """Return the style, and the clip before it, of a shape that is a line of an SVG, or no text for another line."""
+    found = _SHAPE.fullmatch(line)
+    return found[1] if found else ""
 
 
 def _grouped(text: str) -> str:

@@ -15,12 +15,14 @@
 #include "mpiox_recording.h"
 #include "mpiox_recording_calls.h"
 #include "mpiox_recording_file.h"
+#include "mpiox_trace_lock.h"
 #include "mpiox_trace_names.h"
 #include "mpiox_trace_place.h"
 
 enum { LINE = 8192, FILES = 200000 };
 
 static int32_t numbers[FILES];
+static int repeats; /* accesses that were like the ones before */
 
 static const char *const operations[MPIOX_TRACE_EVENTS] = {
 #define NAME_OF(name) [OP_##name] = #name,
@@ -39,6 +41,20 @@ static void add(mpiox_tracefile_record *call, int key, int64_t value)
 {
     if (value >= 0)
         call->extra[call->extras++] = (mpiox_tracefile_extra){.key = (uint8_t)key, .value = value};
+}
+
+/* As the tracer counts reads and writes, where they are like the ones before. */
+static bool again(const mpiox_tracefile_record *call)
+{
+    const int64_t end = call->start + call->duration;
+    const bool write = call->operation == OP_pwrite || call->operation == OP_write;
+
+    if (!write && call->operation != OP_pread && call->operation != OP_read)
+        return false;
+    const bool done = write ? mpiox_recording_write_again(call->file, call->offset, call->result, call->start, end)
+                            : mpiox_recording_read_again(call->file, call->offset, call->result, call->start, end);
+    repeats += done;
+    return done;
 }
 
 static void one(const char *line)
@@ -71,7 +87,10 @@ static void one(const char *line)
     add(&call, MPIOX_KEY_OFFSET2, v[12]);
     if (call.operation == OP_MPI_Finalize)
         mpiox_recording_stop(call.start);
-    mpiox_recording_add(&call);
+    if (!again(&call))
+        mpiox_recording_add(&call);
+    if (strncmp(name, "MPI_", 4) == 0 && call.depth == 0) /* the next one begins with nothing */
+        mpiox_trace_self.in_files = mpiox_trace_self.told = mpiox_trace_self.own = 0;
 }
 
 static int print_layout(void)
@@ -91,7 +110,8 @@ static int print_layout(void)
 int main(int argc, char **argv)
 {
     static char line[LINE];
-    int files = 0, rank, ranks, state;
+    int files = 0, rank, ranks, state, waiting;
+    int64_t start, end;
 
     if (argc > 2)
         return print_layout();
@@ -105,6 +125,9 @@ int main(int argc, char **argv)
             mpiox_trace_here.rank = rank;
             mpiox_trace_here.ranks = ranks;
             mpiox_recording_rank();
+        } else if (sscanf(line, "PART %d %" SCNd64 " %" SCNd64, &waiting, &start, &end) == 3) {
+            mpiox_trace_self.own = 1;
+            mpiox_recording_add_part(waiting, start, end);
         } else if (sscanf(line, "END %d", &state) == 1) {
             mpiox_recording_end(state, true);
         } else if (strcmp(line, "KILL") == 0) {
@@ -113,5 +136,6 @@ int main(int argc, char **argv)
             one(line);
         }
     }
+    printf("%d repeated\n", repeats);
     return 0;
 }

@@ -1,0 +1,40 @@
+/*
+ * mpiox_parts.h - into which parts the time of a call falls: which of it is the library, the network, other ranks, the
+ * file system.
+ *
+ *   const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
+ *   ...
+ *   mpiox_parts_on(before);
+ *
+ * Problem.   A rank that waits for others does their requests and takes their messages meanwhile, so that a clock
+ *            around the wait counts these twice.
+ * Algorithm. A thread is in one part at any time; the clock is read where that changes, and the time since the last
+ *            change goes to the part before. The tracer of PIONEER, where it is in the process, is told of waits and
+ *            messages.
+ * Guarantee. Parts do not overlap, and add up to the time between the first change and the last one.
+ */
+#ifndef MPIOX_PARTS_H
+#define MPIOX_PARTS_H
+
+typedef enum mpiox_part {
+    MPIOX_PART_OTHER,
+    MPIOX_PART_PLANNING,
+    MPIOX_PART_COPYING,
+    MPIOX_PART_STORAGE,  /* requests to the file system */
+    MPIOX_PART_WAITING,  /* until other ranks of the node have come, or all nodes agree */
+    MPIOX_PART_MESSAGES, /* sending to other nodes, receiving, and until these messages have come */
+    MPIOX_PARTS
+} mpiox_part;
+
+typedef struct mpiox_parts {
+    double seconds[MPIOX_PARTS];
+} mpiox_parts;
+
+/* From now on the calling thread is in this part. Returns the one before, for the caller to set again. */
+mpiox_part mpiox_parts_on(mpiox_part part);
+/* What the calling thread has spent in each until its last change. */
+const mpiox_parts *mpiox_parts_so_far(void);
+/* Tell the tracer that the library carries out the call that the program is in. */
+void mpiox_parts_own(void);
+
+#endif
