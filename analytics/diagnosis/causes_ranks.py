@@ -12,8 +12,9 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
+from mpiio_ext.analytics.diagnosis.causes_time import waiting_for_late
 from mpiio_ext.analytics.diagnosis.model import Evidence, Finding
-from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data
+from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data, time_in_calls
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -164,7 +165,7 @@ def few_aggregators(case: Case) -> Finding | None:
     row = next(row for row in case.order if chosen[row])
     count, sure = round(float(case.movers[row])), _busy(case, chosen) >= limits.busy_aggregator
     who = f"{count} of {said(case.value(ranks[row]), 'count')} processes"
-    late = float(sum(each.late for _, each in case.traced(chosen)))  # the others wait for another reason
+    late = sum(waiting_for_late(case, place) for place in case.order if chosen[place])  # not for the aggregator
     return case.finding(
         "few_aggregators",
         f"Too few aggregators: {who} {files.direction}{'s' * (count == 1)} all the data of the collective calls.",
@@ -347,9 +348,15 @@ def syncs(case: Case) -> Finding | None:
         return None
     each = case.total("write_time", chosen) / float(case.syncs[chosen].sum())
     known = [place for place, _ in case.traced(chosen)]
-    alone = float(case.syncing[known].sum()) if len(known) == int(chosen.sum()) else float("nan")
-    time = float(np.nansum(case.in_calls[chosen])) if np.isnan(alone) else alone
-    sure = each >= limits.slow_sync and _busy(case, chosen) >= limits.busy_sync
+    alone = _of_a_rank(case, case.syncing, chosen) if len(known) == int(chosen.sum()) else float("nan")
+    inside = time_in_calls(files)
+    for place, traced in case.traced(chosen):
+        inside[place] = max(inside[place], traced.busy.max() + case.syncing[place])
+    both = min(_of_a_rank(case, inside, chosen), case.time)
+    if both < 0.5 * limits.busy_sync * case.time:
+        return None
+    time = both if np.isnan(alone) else alone
+    sure = each >= limits.slow_sync and both >= limits.busy_sync * case.time
     return case.finding(
         "syncs",
         "Writes are followed by syncs (fsync) again and again: each waits for the storage.",
@@ -362,13 +369,33 @@ def syncs(case: Case) -> Finding | None:
             *case.evidence("writes", float(np.nansum(files["{requests}"][chosen])), "count"),
             *case.evidence("time for each sync, with the writes before it", each, "s"),
             *case.evidence("time of a rank in syncs, without the writes (DXT)", alone, "s"),
-            *case.evidence("time of the slowest rank in both, of the critical time", _busy(case, chosen), "share"),
+            *case.evidence("time of a rank in both, of the time in I/O", both / case.time, "share"),
         ],
         [say.fewer_syncs()],
         chosen,
         at_most=bool(np.isnan(alone)),
         costs=sure,
     )
+
+
+def _of_a_rank(case: Case, times: Numbers, chosen: Flags) -> float:
+    """Return the time (s) of a rank on the chosen files, of that on each: ranks with own files work side by side.
+
+    DXT tells whose the files are, and then it is the time of the rank with most; else files of one rank each are spread
+    evenly, but those of rank 0.
+    """
+    rows = [(place, case.rows[place]) for place in np.flatnonzero(chosen).tolist()]
+    if all(row is not None for _, row in rows):
+        by_rank: dict[int, float] = {}
+        for place, row in rows:
+            for rank in row.ranks.tolist() if row is not None else ():
+                by_rank[rank] = by_rank.get(rank, 0.0) + float(times[place])
+        return max(by_rank.values(), default=0.0)
+    files = case.files
+    alone, root = files["ranks"] == 1, files["root_bytes_written"] >= np.maximum(files["bytes_written"], 1.0)
+    shared, own, others = (float(np.nansum(times[chosen & kind])) for kind in (~alone, alone & root, alone & ~root))
+    side = min(case.processes, float((chosen & alone & ~root).sum()))
+    return shared + max(own, others / max(side, 1.0))
 
 
 def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:

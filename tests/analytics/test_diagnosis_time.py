@@ -137,6 +137,24 @@ def test_syncs() -> None:
     assert high(told(seen(source="", calls={1: Calls(syncs=8)}), write_time=40.0, slowest_rank_time=5.0)) == []
 
 
+@pytest.mark.parametrize("dxt", [True, False])
+def test_syncs_of_ranks_with_own_files_are_side_by_side(dxt: bool) -> None:
+    """Eight ranks sync a file each for 2 s: that is 2 s, and not 16 s."""
+    rows, traced = [], {}
+    for number in range(8):
+        one = file(0, 4, **{**ROW, "ranks": 1, "writes": 100, "file_id": number, "bytes_written": 100 * MIB,
+                            "write_time": 2.5, "slowest_rank_time": 2.5, "file": f"/scratch/{number}",
+                            "write_size_1m_4m": 100, "mpiio_indep_writes": 100})  # fmt: skip
+        rows.append(one)
+        traced[number, True] = Row(np.array([number]), np.array([100.0]), np.array([100.0 * MIB]), np.array([0.5]),
+                                   np.zeros(1), np.full(1, 4.0), wall=0.5, called=0.5)  # fmt: skip
+    activity = Activity("DXT" if dxt else "", 8, 100.0, rows=traced if dxt else {},
+                        calls={number: Calls(syncs=100) for number in range(8)})  # fmt: skip
+    (found,) = [each for each in diagnose({**JOB, "processes": 8, "run_time": 5.0}, rows, "write",
+                activity=activity).findings if each.cause == "syncs"]  # fmt: skip
+    assert found.time == pytest.approx(2.0 if dxt else 2.5, rel=0.01) and found.confidence == "high"
+
+
 def test_a_slow_stripe() -> None:
     times = np.array([1.0, 1.0, 8.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     one = row([4.0] * 8, 5.0, stripe_time=times, stripe_bytes=np.full(8, 100.0 * MIB))
