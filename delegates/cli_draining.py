@@ -7,6 +7,7 @@ delegate's cache on a disk still holds when the delegate, and whoever would have
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -91,6 +92,15 @@ def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
     return texts
 
 
+def _why(item: Left) -> str:
+    """Return what keeps a file from being whole."""
+    staging = staging_name(item.path)
+    if item.code == errno.ENOENT and not item.dirty_bytes and not Path(f"{staging}.parts").exists():
+        return f"does not get its name: {staging}.parts was removed, which says who has bytes of it; when its " \
+               f"delegates have none left, all of it is in {staging}"  # fmt: skip
+    return f"cannot be written: {os.strerror(item.code)}; its bytes are in {item.where}"
+
+
 class _Waiting:
     """What cannot be written, and since when."""
 
@@ -102,8 +112,7 @@ class _Waiting:
         """Return whether all is written, and what has been wrong for too long, by file."""
         left = list(left_by((row.status for row in watch.look()), self._wanted))
         nobodys = _nobodys(self._wanted, left)
-        stuck = {item.path: f"cannot be written: {os.strerror(item.code)}; its bytes are in {item.where}"
-                 for item in left if item.code}  # fmt: skip
+        stuck = {item.path: _why(item) for item in left if item.code}
         now_s = time.monotonic()
         self._since_s = {path: self._since_s.get(path, now_s) for path in (*nobodys, *stuck)}
         failed = {item.path: "is a scratch file: it goes with its job, and is never written"

@@ -2,8 +2,8 @@
 
 tests/programs/delegates_staged_deaths.py closes checkpoints that its delegates write slowly, out of caches on a disk.
 At a moment that is drawn something is killed: a delegate, or it and its supervisor, a rank (then launchers end the
-job), or everything that runs. Then what was left is recovered, if there is anything. At no time has a file its name
-before all of it is there.
+job), the launcher, or everything that runs. Then what was left is recovered, if there is anything. At no time has a
+file its name before all of it is there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from support.tiers import slow
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 RANKS, FILES, BLOCK, BLOCKS = 3, 5, 5000, 12
 LIMIT_S, GRACE_S = 60.0, 60.0
-WHO = ("delegate", "both", "rank", "everything")
+WHO = ("delegate", "both", "rank", "launcher", "everything")
 
 
 def content(number: int) -> bytes:
@@ -61,6 +61,8 @@ def kill(running: Job, who: str, rng: random.Random) -> None:
         everything = marked_processes(running.marker)
         send(everything, signal.SIGSTOP)
         send(everything, signal.SIGKILL)
+    elif who == "launcher":
+        send([running.process.pid], signal.SIGKILL)
     elif who == "rank":
         ranks = [pid for pid in marked_processes(running.marker)
                  if "delegates_staged_deaths" in words(pid) and "-n" not in words(pid).split()]  # fmt: skip
@@ -92,7 +94,7 @@ def die(folder: pathlib.Path, who: str, seed: int) -> int:
         assert running.status(LIMIT_S) is not None, running.text()
         assert not (left := running.left(GRACE_S)), f"{left}\n{running.text()}"
         text = f"{who} {seed} {certain}\n{running.text()}"
-        certain = certain if who == "rank" else closed(running)
+        certain = certain if who in ("rank", "launcher") else closed(running)
     check_names(files, text)
     recovered = [recover_cache(path) for path in sorted(caches.iterdir())]
     assert all(moved >= 0 and not failed for moved, failed in recovered), f"{recovered}\n{text}"
@@ -103,7 +105,7 @@ def die(folder: pathlib.Path, who: str, seed: int) -> int:
     return len(recovered)
 
 
-@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("who", [who for who in WHO if who != "launcher"] + slow("launcher"))
 def test_what_was_closed_is_not_lost(tmp_path: pathlib.Path, who: str) -> None:
     recovered = die(tmp_path, who, 0)
     assert recovered > 0 or who != "everything"
@@ -138,6 +140,6 @@ def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("who", WHO)
 def test_many_deaths(tmp_path: pathlib.Path, who: str) -> None:
-    """Fifty moments of each kind."""
-    for seed in range(1, 51):
+    """A hundred moments of each kind."""
+    for seed in range(1, 101):
         die(tmp_path / str(seed), who, seed)

@@ -260,20 +260,6 @@ def test_the_first_sentence(one: list[dict[str, Any]], words: str) -> None:
     assert said(one) == words
 
 
-def test_on_a_phone_a_wide_table_is_a_list(tmp_path: pathlib.Path) -> None:
-    """Each cell of it says of which column it is; the words of the library are apart from its numbers."""
-    log_of(tmp_path / "run.darshan", 2)
-    row = library.table([{"path": "a"} | library._NOTHING | {"write_requests": 1, "write_request_bytes": 9, "rounds": 1,
-                          "write_reason": "2 of 2 aggregators: why"}])[0]  # fmt: skip
-    text = page(mpiio_ext.run_report(tmp_path / "run.darshan").document | {"library": [row]})
-    (tables,) = re.findall(r'<section id="library">(.*?)</section>', text, re.S)
-    words, numbers = re.findall(r"<table.*?</table>", tables, re.S)
-    for table in (words, numbers):
-        columns = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', table)
-        assert columns == re.findall(r'data-label="(.*?)"', table) and columns[0] == "file" and "cards" in table
-    assert "why" in words and "why" not in numbers and "rounds" in numbers
-
-
 def test_large_requests_need_no_change_however_slow() -> None:
     slow = [side("write", 1.6e9, 2e8, low=True)]
     for each, words in ((4 << 20, "in requests of 4.19 MB; nothing to change."), (4096, "in requests of 4.1 kB.")):

@@ -1,7 +1,9 @@
 /* mpiox_mpi_staging.c - see mpiox_mpi_staging.h. */
 #include "mpiox_mpi_staging.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +16,8 @@
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_path.h"
 #include "mpiox_storage_staging.h"
+
+enum { FRAMES = 24 }; /* of callers, from the MPI call on */
 
 static const double whole_s = 10; /* so long one waits for a file that others of the job may have open */
 
@@ -93,6 +97,32 @@ static bool may_be_adopted(const mpiox_mpi_staging_opening *opening)
            mpiox_storage_staging_name(mpiox_mpi_path(opening->filename), name, sizeof name) && is_there(name);
 }
 
+/* Has PnetCDF called? When it opens a file it looks for it in the file system, by its own name. */
+static bool is_called_by_pnetcdf(void)
+{
+    void *callers[FRAMES];
+    const int count = backtrace(callers, FRAMES);
+    bool is = false;
+
+    for (int i = 0; i < count && !is; i++) {
+        Dl_info info;
+
+        is = dladdr(callers[i], &info) != 0 && info.dli_fname != NULL && strstr(info.dli_fname, "pnetcdf") != NULL;
+    }
+    return is;
+}
+
+static void tell_of_pnetcdf(const char *filename)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+
+    if (is_called_by_pnetcdf() && !atomic_flag_test_and_set(&told))
+        fprintf(stderr,
+                "mpiio_ext: %s: PnetCDF does not find a file again before all of it is written; a program that opens "
+                "one again needs mpiox_close=written for it\n",
+                filename);
+}
+
 static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *service, mpiox_mpi_staging *out)
 {
     char name[PATH_MAX];
@@ -103,6 +133,8 @@ static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
         code = mpiox_storage_staging_create(name, out->made, service->count);
     }
     out->hidden = out->made = code == 0;
+    if (code == 0)
+        tell_of_pnetcdf(opening->filename);
     out->scratch = out->made && opening->hints->close == MPIOX_CLOSE_NEVER;
     if (code == EEXIST || code == ENAMETOOLONG) /* else the MPI library says what is wrong with the folder */
         fprintf(stderr,
