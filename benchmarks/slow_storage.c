@@ -5,9 +5,11 @@
  *            server and back. What is gained by fewer, larger requests shows only there.
  * Algorithm. Preloaded, every read and write of a file below SLOW_STORAGE_PATH first sleeps SLOW_STORAGE_US
  *            microseconds, and with SLOW_STORAGE_MBPS the time that its bytes take at so many MB/s; requests of several
- *            processes and threads wait side by side; the processor is free.
- * Guarantee. It is a model of the time of a request, and of nothing else: no locks, no queues. All programs that are
- *            compared get the same. What does not go through these functions (io_uring, mmap) is not delayed.
+ *            processes and threads wait side by side; the processor is free. With SLOW_STORAGE_LINE, the name of a file
+ *            of 8 bytes, the rate is that of all processes of the host together: the file says when the line to the
+ *            storage is free again, and the bytes of a request wait for that.
+ * Guarantee. It is a model of the time of a request, and of nothing else: no locks. All programs that are compared get
+ *            the same. What does not go through these functions (io_uring, mmap) is not delayed.
  *
  *   cc -O2 -shared -fPIC -o slow_storage.so slow_storage.c -ldl
  *   LD_PRELOAD=./slow_storage.so SLOW_STORAGE_PATH=/dev/shm/x SLOW_STORAGE_US=100 PROGRAM
@@ -17,9 +19,12 @@
 #endif
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -28,6 +33,17 @@
 
 static const char *below;
 static long long pause_ns, mbps;
+static _Atomic long long *line; /* when it is free: ns of CLOCK_MONOTONIC */
+
+static void map_line(const char *name)
+{
+    const int fd = open(name, O_RDWR | O_CLOEXEC);
+    void *at = fd >= 0 ? mmap(NULL, sizeof *line, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+
+    line = at != MAP_FAILED ? at : NULL;
+    if (fd >= 0)
+        close(fd);
+}
 
 __attribute__((constructor)) static void set_up(void)
 {
@@ -37,6 +53,24 @@ __attribute__((constructor)) static void set_up(void)
     below = getenv("SLOW_STORAGE_PATH");
     pause_ns = us != NULL ? 1000 * atoll(us) : 0;
     mbps = rate != NULL ? atoll(rate) : 0;
+    if (getenv("SLOW_STORAGE_LINE") != NULL)
+        map_line(getenv("SLOW_STORAGE_LINE"));
+}
+
+/* How long the bytes of a request take from now on: with a line, behind those that were there before. */
+static long long transfer_ns(size_t bytes)
+{
+    const long long ns = mbps > 0 ? 1000 * (long long)bytes / mbps : 0;
+    struct timespec clock;
+
+    if (line == NULL)
+        return ns;
+    clock_gettime(CLOCK_MONOTONIC, &clock);
+    const long long now = 1000000000LL * clock.tv_sec + clock.tv_nsec;
+    long long free_at = atomic_load(line);
+    while (!atomic_compare_exchange_weak(line, &free_at, (free_at > now ? free_at : now) + ns)) {
+    }
+    return (free_at > now ? free_at - now : 0) + ns;
 }
 
 static size_t sum(const struct iovec *iov, int n)
@@ -49,19 +83,19 @@ static size_t sum(const struct iovec *iov, int n)
 
 static void wait_for(int fd, size_t bytes)
 {
-    const long long ns = pause_ns + (mbps > 0 ? 1000 * (long long)bytes / mbps : 0);
-    const struct timespec pause_for = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
     static __thread int precise;
     char link[32], path[4096];
     const int before = errno;
 
-    if (below == NULL || ns == 0)
+    if (below == NULL || (pause_ns == 0 && mbps == 0))
         return;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     const ssize_t length = readlink(link, path, sizeof path);
     if (length >= (ssize_t)strlen(below) && strncmp(path, below, strlen(below)) == 0) {
         if (!precise)
             precise = prctl(PR_SET_TIMERSLACK, 1) == 0 || 1; /* nanoseconds; by default 50 microseconds */
+        const long long ns = pause_ns + transfer_ns(bytes);
+        const struct timespec pause_for = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
         nanosleep(&pause_for, NULL);
     }
     errno = before;

@@ -148,6 +148,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/arbiter/mpiox_program.c
     csrc/iod/cache/mpiox_cache.c
     csrc/iod/cache/mpiox_cache_errors.c
+    csrc/iod/cache/mpiox_cache_kept.c
     csrc/iod/cache/mpiox_cache_layout.c
     csrc/iod/cache/mpiox_cache_page.c
     csrc/iod/cache/mpiox_cache_rescue.c
@@ -227,6 +228,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/server/mpiox_server_pages.c
     csrc/iod/server/mpiox_server_ranges.c
     csrc/iod/server/mpiox_server_replica.c
+    csrc/iod/server/mpiox_server_scratch.c
     csrc/iod/server/mpiox_server_run.c
     csrc/iod/server/mpiox_server_share.c
     csrc/iod/server/mpiox_server_state.c

@@ -156,6 +156,13 @@ def _group_table(rows: Sequence[Observation], width: int) -> RenderableType:
     return table
 
 
+def _after_close(parts: Sequence[DelegateFile]) -> str:
+    """Return what becomes of a file that is closed."""
+    if any(part.scratch for part in parts):
+        return "never written"
+    return "is written" if any(part.draining for part in parts) else ""
+
+
 def _file_table(rows: Sequence[Observation]) -> RenderableType | None:
     """Return the open files of a group, each once, however many delegates have it."""
     from rich.table import Table
@@ -177,7 +184,7 @@ def _file_table(rows: Sequence[Observation]) -> RenderableType | None:
         ends = size_text(max(part.end_bytes for part in parts)), size_text(sum(part.dirty_bytes for part in parts))
         errors = sum(part.errors for part in parts)
         failing = next((part.drain_errno for part in parts if part.drain_errno), 0)
-        closed = os.strerror(failing) if failing else "is written" if any(part.draining for part in parts) else ""
+        closed = os.strerror(failing) if failing else _after_close(parts)
         table.add_row(str(max(part.openers for part in parts)), *ends, str(errors), closed, Text(path),
                       style="red" if errors or failing else None)
     return table

@@ -7,6 +7,7 @@ delegate's cache on a disk still holds when the delegate, and whoever would have
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -54,12 +55,14 @@ class Left:
     ----------
     path : its final name.
     dirty_bytes : bytes that are not in the file yet.
+    scratch : it is never written.
     code : why they cannot be written, an errno; 0: nothing is wrong.
     where : who has them.
     """
 
     path: Path
     dirty_bytes: int
+    scratch: bool
     code: int
     where: str
 
@@ -73,7 +76,8 @@ def left_by(delegates: Iterable[DelegateStatus], wanted: set[Path]) -> Iterator[
         for file in item.files:
             path = final_name(Path(file.path))
             if not file.replica and (path in wanted if wanted else file.draining):
-                yield Left(path=path, dirty_bytes=file.dirty_bytes, code=file.drain_errno, where=where)
+                yield Left(path=path, dirty_bytes=file.dirty_bytes, scratch=file.scratch, code=file.drain_errno,
+                           where=where)
 
 
 def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
@@ -88,6 +92,15 @@ def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
     return texts
 
 
+def _why(item: Left) -> str:
+    """Return what keeps a file from being whole."""
+    staging = staging_name(item.path)
+    if item.code == errno.ENOENT and not item.dirty_bytes and not Path(f"{staging}.parts").exists():
+        return f"does not get its name: {staging}.parts was removed, which says who has bytes of it; when its " \
+               f"delegates have none left, all of it is in {staging}"  # fmt: skip
+    return f"cannot be written: {os.strerror(item.code)}; its bytes are in {item.where}"
+
+
 class _Waiting:
     """What cannot be written, and since when."""
 
@@ -99,11 +112,12 @@ class _Waiting:
         """Return whether all is written, and what has been wrong for too long, by file."""
         left = list(left_by((row.status for row in watch.look()), self._wanted))
         nobodys = _nobodys(self._wanted, left)
-        stuck = {item.path: f"cannot be written: {os.strerror(item.code)}; its bytes are in {item.where}"
-                 for item in left if item.code}  # fmt: skip
+        stuck = {item.path: _why(item) for item in left if item.code}
         now_s = time.monotonic()
         self._since_s = {path: self._since_s.get(path, now_s) for path in (*nobodys, *stuck)}
-        failed = {path: text for path, text in nobodys.items() if now_s - self._since_s[path] >= _GRACE_S}
+        failed = {item.path: "is a scratch file: it goes with its job, and is never written"
+                  for item in left if item.scratch}  # fmt: skip
+        failed |= {path: text for path, text in nobodys.items() if now_s - self._since_s[path] >= _GRACE_S}
         failed |= {path: text for path, text in stuck.items() if now_s - self._since_s[path] >= self._patience_s}
         return not left and not nobodys, failed
 

@@ -267,8 +267,10 @@ class Hints:
     delegate_time_slice : microseconds.
     delegate_patience : milliseconds that a request waits at most before it is next; 0: any time.
     delegate_weight : share of this file's requests under "wfq".
-    close : "written" or "staged": whether closing waits until all bytes are in the file system.
+    close : "written", "staged" or "never": whether closing waits until all bytes are in the file system, or they never
+        are, in a scratch file.
     drain_rate : bytes a second that a delegate writes behind a staged close, or text with a suffix; 0: no limit.
+    drain_pace : "full" or "even": a delegate writes behind a staged close at once, or until the next is expected.
     drain_patience : seconds that a delegate whose job has ended goes on trying what the file system refuses.
     delegate_hosts : hosts for spawned delegates.
     delegate_interface : network interfaces by which delegates are reached from other hosts.
@@ -335,6 +337,7 @@ class Hints:
     delegate_weight: int | None = None
     close: str | None = None
     drain_rate: int | str | None = None
+    drain_pace: str | None = None
     drain_patience: int | None = None
     delegate_hosts: str | None = None
     delegate_interface: str | None = None

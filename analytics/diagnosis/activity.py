@@ -162,6 +162,11 @@ class Calls:
         The same of an average rank.
     opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view.
     given : share of its bytes that the rank with most of them gives to MPI-IO calls, or gets; 0 if not known.
+    apart : tuple of float, float, float
+        Seconds that the rank with least of them, an average one, and the one with most spend in MPI-IO calls of any
+        kind; zeros if not known.
+    first : the rank with least of them; -1 if not known.
+    alike : that rank and the one with most move the same number of bytes by MPI-IO, and any.
     unclosed : MPI-IO has opened it, and nobody has closed it.
     """
 
@@ -175,6 +180,9 @@ class Calls:
     mean: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     opening: float = 0.0
     given: float = 0.0
+    apart: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    first: int = -1
+    alike: bool = False
     unclosed: bool = False
 
 

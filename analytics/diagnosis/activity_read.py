@@ -113,13 +113,16 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
     for part in log.counters("MPI-IO") if "MPI-IO" in log.modules else ():
         new = part["times"].shape[1] == 17
         read, write, meta, slowest = ((8, 9, 10, 14) if new else (6, 7, 8, 12))
-        times = part["times"][:, [read, write, meta, slowest, read - 1]].astype(float)
+        times = part["times"][:, [read, write, meta, slowest, read - 1, slowest - 1]].astype(float)
+        spread = part["counters"][:, 47:51].astype(np.int64).tolist()  # fastest rank and its bytes, slowest and its
         opens = part["counters"][:, :2].astype(np.int64).sum(axis=1)  # independent and collective ones
         syncs = part["counters"][:, 10].astype(np.int64)
         shares = _largest_shares(part, found.processes)
-        for file, rank, opened, synced, (reading, writing, rest, longest, closed) in zip(
-            part["file"].tolist(), part["rank"].tolist(), opens.tolist(), syncs.tolist(), times.tolist(), strict=True
-        ):
+        for file, rank, opened, synced, timed, (first, least, _, most) in zip(
+            part["file"].tolist(), part["rank"].tolist(), opens.tolist(), syncs.tolist(), times.tolist(), spread,
+            strict=True,
+        ):  # fmt: skip
+            reading, writing, rest, longest, closed, shortest = timed
             calls = found.calls.setdefault(signed(file), Calls())
             calls.opens += max(opened, 0)
             calls.asked_syncs += max(synced, 0)
@@ -130,9 +133,12 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
             calls.mean[False] += reading / found.processes
             calls.mean[True] += writing / found.processes
             calls.opening = max(calls.opening, rest / ranks)
+            if rank < 0 and longest > 0:
+                calls.apart = (shortest, (reading + writing + rest) / ranks, longest)
+                calls.first, calls.alike = first, least == most > 0
             for way, own, other in ((False, reading, writing + rest), (True, writing, reading + rest)):
-                most = max(own / ranks, min(own, longest - other / ranks)) if rank < 0 else own
-                mpi[way] = max(mpi[way], most)
+                inside = max(own / ranks, min(own, longest - other / ranks)) if rank < 0 else own
+                mpi[way] = max(mpi[way], inside)
 
 
 def _largest_shares(part: Requests, processes: int) -> list[float]:

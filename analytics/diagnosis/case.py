@@ -147,6 +147,12 @@ class Case:
         """Return the time (s) that the slowest rank of each file spends in MPI-IO calls; 0 where it is not known."""
         return np.array([calls.mpi[self.write] for calls in self.calls])
 
+    @functools.cached_property
+    def calling(self) -> float:
+        """Return the time (s) for I/O of the program's own calls: in MPI-IO, where that is longer than in requests."""
+        inside = ranks.of_all(self.files, self.in_mpi, self.processes if self.processes > 0 else 1.0)
+        return inside if 1.1 * self.time < inside <= 1.1 * self.run_time else self.time
+
     def saved(self, chosen: Any) -> float:
         """Return the time in I/O that would be saved if the chosen files were not accessed (s)."""
         return (self.swept - self.time_without(chosen)) * self.time / self.swept if self.swept > 0 else 0.0
@@ -225,9 +231,14 @@ class Case:
 
     @functools.cached_property
     def bandwidth(self) -> float:
-        """Return the bytes moved over the critical time (B/s); NaN where they are unknown."""
+        """Return the bytes moved over the time for I/O (B/s); NaN where they are unknown."""
         moved = float(self.files.sum(self.files["{bytes}"])[0])
-        return moved / self.time if self.time > 0 else float("nan")
+        return moved / self.calling if self.calling > 0 else float("nan")
+
+    @property
+    def of_calling(self) -> str:
+        """Return what the time for I/O is, in words."""
+        return "time of a process in MPI-IO calls" if self.calling > self.time else self.of_time
 
     @functools.cached_property
     def known_osts(self) -> int | None:
@@ -303,18 +314,18 @@ class Case:
 
     @functools.cached_property
     def of_run(self) -> float:
-        """Return the critical time over the run time; NaN where that is unknown."""
-        return self.time / self.run_time if self.run_time > 0 else float("nan")
+        """Return the time for I/O over the run time; NaN where that is unknown."""
+        return self.calling / self.run_time if self.run_time > 0 else float("nan")
 
     @property
     def io_time(self) -> float:
-        """Return the time that the job needs for I/O at least (s): the critical time, or a rank's calls without data.
+        """Return the time that the job needs for I/O at least (s): critical, in MPI-IO calls, or in calls without data.
 
-        These are metadata calls, or calls of MPI-IO that open files, close them or set views.
+        The last ones are metadata calls, or calls of MPI-IO that open files, close them or set views.
         """
         opening = np.array([calls.opening for calls in self.calls])
         meta = max(self.rank_time[0], ranks.of_all(self.files, opening, max(self.processes, 1.0)))
-        return max(self.time, meta if not meta > 1.1 * self.run_time else 0.0)  # more is of threads, or of pipes
+        return max(self.calling, meta if not meta > 1.1 * self.run_time else 0.0)  # more is of threads, or of pipes
 
     @functools.cached_property
     def in_all_calls(self) -> float:
@@ -408,4 +419,4 @@ class Case:
         of = self.of_time if base <= self.time else "time of a process in calls"
         of_run = self.value(min(1.0, share * base / self.run_time)) if self.run_time > 0 else float("nan")
         return Finding(cause, title, *said, confidence, reason, evidence, files, names, advice, at_most,
-                       costs or not at_most, of, of_run)  # fmt: skip
+                       costs or not at_most, of, of_run, self.activity is not None and self.activity.lost)  # fmt: skip

@@ -21,6 +21,7 @@ from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.activity import WINDOWS, Activity
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.model import Evidence, Finding
+from mpiio_ext.analytics.diagnosis.ranks import time_in_calls
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
@@ -124,7 +125,8 @@ def waiting_calls(case: Case) -> Finding | None:
 def late_rank(case: Case) -> Finding | None:
     """A rank comes late to collective calls, and the others wait in these for it: not for the storage."""
     files, limits = case.files, case.limits
-    for place, row in case.traced(files.critical & (files["{collective}"] > 0) & ~(files["{independent}"] > 0)):
+    together = (files["{collective}"] > 0) & ~(files["{independent}"] > 0)
+    for place, row in case.traced(files.critical & together):
         lost, inside = min(row.late, float(case.exclusive[place])), float(row.calls.mean() if len(row.calls) else 0.0)
         if lost < limits.late * case.exclusive[place]:
             continue
@@ -143,6 +145,51 @@ def late_rank(case: Case) -> Finding | None:
             _one(case, place),
             costs=True,
         )
+    return _early_rank(case, together & ~np.array(case.complete))
+
+
+def waiting_for_late(case: Case, place: int) -> float:
+    """Return the time (s) that an average rank waits in a file's collective calls for a late one; 0 if none is.
+
+    DXT tells. Else a rank that is late spends far less time in the calls than the others, which give them as many
+    bytes: it does not wait. An aggregator stays longer in the calls than others, so the requests of the slowest rank
+    are no waiting, and all ranks but one must be in the calls for as long as the slowest.
+    """
+    row, calls, count = case.rows[place], case.calls[place], float(case.files["ranks"][place])
+    if row is not None and case.complete[place]:
+        return row.late
+    (least, mean, most), inside = calls.apart, calls.mean[case.write]
+    if not (calls.alike and count > 1 and mean - least >= (1 - 1.5 / count) * (most - least) > 0):
+        return 0.0
+    return max(0.0, min(mean - least, inside - float(np.nan_to_num(time_in_calls(case.files)[place]))))
+
+
+def _early_rank(case: Case, chosen: Flags) -> Finding | None:
+    """One rank spends far less time in collective calls than the others, which give them as many bytes: it is late."""
+    requests = time_in_calls(case.files)
+    for place in np.flatnonzero(chosen).tolist():
+        calls, lost = case.calls[place], waiting_for_late(case, place)
+        (least, mean, most), inside = calls.apart, calls.mean[case.write]
+        if not lost >= case.limits.late * max(inside, case.exclusive[place]) > 0:
+            continue
+        return case.finding(
+            "late_rank",
+            f"Ranks wait in collective calls for one that comes late, rank {calls.first}: not for the storage.",
+            lost,
+            "high" if lost >= 0.5 * inside else "medium",
+            "the rank gives the calls as many bytes as the slowest one, and spends far less time in them; what it does"
+            " between them is not in the log",
+            [
+                *case.evidence("time of that rank in MPI-IO calls", least, "s"),
+                *case.evidence("time of an average rank in them", mean, "s"),
+                *case.evidence("time of the slowest rank in them", most, "s"),
+                *case.evidence("time of the slowest rank in requests", float(requests[place]), "s"),
+            ],
+            [say.come_together(calls.first)],
+            _one(case, place),
+            costs=True,
+            whole=case.calling,
+        )
     return None
 
 
@@ -160,13 +207,23 @@ def without_requests(case: Case, place: int) -> tuple[float, float]:
     return max(0.0, inside - float(np.nan_to_num(files["{time}"][place]))), inside
 
 
+def _waited(case: Case, place: int) -> float:
+    """Return the time (s) of a file's collective calls without requests; of ranks that make these side by side.
+
+    DXT tells; else the slowest rank's requests are all that the calls wait for, where ranks share the work.
+    """
+    least, inside = without_requests(case, place)
+    if case.complete[place]:
+        return least
+    return max(0.0, inside - float(np.nan_to_num(time_in_calls(case.files)[place])))
+
+
 def exchange(case: Case) -> Finding | None:
     """Most of the time in collective calls no rank is in a request: data are exchanged, or a rank comes late."""
-    files, limits = case.files, case.limits
-    idle = np.array([without_requests(case, place)[0] for place in range(len(files))])
-    idle = np.minimum(idle, case.exclusive)
-    several = ~(case.movers * limits.one_rank <= 1)  # else the one aggregator is what they wait for
-    chosen = files.critical & several & (idle >= 0.5 * case.exclusive) & (files["ranks"] > 1)
+    files = case.files
+    idle = np.array([_waited(case, place) for place in range(len(files))])
+    inside = np.maximum(case.exclusive, np.where(idle > 0, case.in_mpi, 0.0))
+    chosen = (files["ranks"] > 1) & (idle > 0) & (idle >= 0.5 * inside)
     if not chosen.any():
         return None
     return case.finding(
@@ -183,6 +240,7 @@ def exchange(case: Case) -> Finding | None:
         [say.come_together()],
         chosen,
         costs=True,
+        whole=case.calling,
     )
 
 

@@ -193,8 +193,9 @@ def _facts(case: Case) -> list[Evidence]:
         *case.evidence("bandwidth over that (Equation 1)", float(bandwidth([moved], first, last)[0]), "B/s"),
         *case.evidence("critical time, in which files are accessed", case.swept, "s"),
         *(case.evidence(case.of_time, case.time, "s") if case.time < case.swept else []),
-        *case.evidence(f"bandwidth over the {case.of_time}", case.bandwidth, "B/s"),
-        *case.evidence(f"{case.of_time}, of the run time", case.of_run, "share"),
+        *(case.evidence(case.of_calling, case.calling, "s") if case.calling > case.time else []),
+        *case.evidence(f"bandwidth over the {case.of_calling}", case.bandwidth, "B/s"),
+        *case.evidence(f"{case.of_calling}, of the run time", case.of_run, "share"),
         *case.evidence(f"files {verb}{_streams(files)}", float(files.timed().sum()), "count"),
         *case.evidence("critical files", float(len(case.order)), "count"),
         *case.evidence("processes", case.processes, "count"),
@@ -213,7 +214,7 @@ def _not_low(case: Case) -> str:
     if not case.fast:
         return ""
     here, bound = (said(value, "B/s") for value in (case.value(case.bandwidth), case.limits.fast))
-    return f"the bandwidth over the {case.of_time} is {here}, which is not low (low: below {bound}, --low-bandwidth)"
+    return f"the bandwidth over the {case.of_calling} is {here}, which is not low (low: below {bound}, --low-bandwidth)"
 
 
 def _trivial(case: Case) -> str:
@@ -256,12 +257,13 @@ def _notes(case: Case) -> list[str]:
             " operating system can merge them."
         )
     gaps, idle = case.per_job["gaps"], case.idle
-    if gaps >= case.limits.gaps:
+    if gaps >= case.limits.gaps and case.calling <= case.time:  # else it is in calls meanwhile
         notes.append(
             f"For {said(case.value(gaps), 'share')} of the span from first to last access there is no I/O: the"
             " bandwidth over that span makes the job look slower than its I/O is."
         )
-    if idle >= case.limits.gaps:
+    lost = case.activity is not None and case.activity.lost
+    if idle >= case.limits.gaps and case.calling <= case.time and not lost:
         notes.append(f"For {said(case.value(idle), 'share')} of the run time no file is read or written.")
     if case.busy < case.limits.busy:
         notes.append(
@@ -271,7 +273,7 @@ def _notes(case: Case) -> list[str]:
     calls = [without_requests(case, place) for place in case.order]
     idle, called = (sum(each) for each in zip(*calls, strict=True)) if calls else (0.0, 0.0)
     if idle >= 0.2 * case.time > 0:
-        least, source = ("", " (DXT)") if any(case.complete) else ("at least ", "")
+        least, source = ("", " (DXT)") if any(case.complete) else ("at least " if idle < 0.99 * called else "", "")
         notes.append(
             f"For {least}{said(case.value(min(1.0, idle / called)), 'share')} of the time in collective calls no rank"
             f" is in a {case.files.direction} of the file system: data are exchanged, or ranks wait{source}."
@@ -300,7 +302,8 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
     told = (case.files["ranks"] > 1) & ~np.isnan(case.movers)  # the bytes of the slowest rank tell
     if np.isnan(case.per_job.get("root_writes", 0.0)) and not told[case.files.critical].all():
         unknown.append("what rank 0 wrote (root_writes): ranks are not recorded by themselves")
-    if np.isnan(case.per_job["straggler"]):
+    apart = any(case.calls[place].apart[2] > 0 for place in case.order)  # by their MPI-IO calls
+    if np.isnan(case.per_job["straggler"]) and not apart:
         unknown.append("how ranks differ (straggler): no critical file tells of its slowest and fastest rank, or only"
                        " aggregators access it")
     if case.activity is not None and case.activity.partial:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext._load import family, get_library, get_tracer
+from mpiio_ext.advise.checkpoints import checkpoints_of
 from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
 from mpiio_ext.common.commands import (
@@ -265,6 +266,7 @@ def _json_of(check: _Check | None, traced: _Traced, command: Sequence[str]) -> d
         "command": list(command), "traced_s": traced.elapsed_s, "operations": traced.path.table.num_rows,
         "main_file": traced.main, "promised_gain": None if check is None else check.promised,
         "check": None if check is None else dataclasses.asdict(check.evidence),
+        "proposed": list(found.hints) if (found := checkpoints_of(traced.path)) is not None else [],
     }  # fmt: skip
 
 
@@ -374,6 +376,8 @@ def _advise(asked: _Asked) -> list[str]:
     traced = _trace(asked.command, asked.log, asked.trace_limit_s, asked.before)
     click.echo(f"traced: {traced.elapsed_s:.2f} s, {traced.path.info.ranks} ranks, "
                f"{traced.path.table.num_rows:,} operations; most data in {traced.main}")  # fmt: skip
+    if (checkpoints := checkpoints_of(traced.path)) is not None:
+        click.echo(f"it computes between {checkpoints}")
     with _scratch(asked.scratch, traced.main) as folder:
         job, result = _tuned(asked, traced, start_s, folder)
     found: dict[str, Any] = {}

@@ -56,6 +56,7 @@ _NOT_OURS = frozenset(
         "mpiox_delegate_patience",
         "mpiox_delegate_weight",
         "mpiox_close",
+        "mpiox_drain_pace",
         "mpiox_drain_rate",
         "mpiox_drain_patience",
         "mpiox_arbiter",

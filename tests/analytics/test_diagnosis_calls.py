@@ -165,6 +165,34 @@ def test_collective_calls_that_exchange_or_wait() -> None:
     assert "exchange" not in causes(told(row, activity=calls(4.0, 3.0)))
 
 
+def test_waiting_in_collective_calls_is_time_for_io() -> None:
+    """The storage needs 40 ms of 9.9 s in the calls, in which all ranks are for as long: one aggregator, or four."""
+    for moved in (512 << 20, 128 << 20):
+        row = file(0, 0.04, **{**FOUR, "write_time": 0.04, "file_id": 0, "slowest_rank_time": 0.04,
+                               "slowest_rank_bytes": moved, "bytes_written": 512 << 20})  # fmt: skip
+        found = told(row, activity=calls(9.9, 9.75))
+        assert causes(found)["exchange"] == "medium" and not found.trivial and not found.not_low
+        assert found.findings[0].time == pytest.approx(9.7, abs=0.1)
+        assert not any("no file is" in note or "no I/O" in note for note in found.notes)
+    assert told(row, activity=calls(0.05, 0.05)).trivial
+
+
+@pytest.mark.parametrize(("apart", "lost"), [((0.4, 2.8, 3.7), 1.7), ((0.4, 1.2, 3.7), 0.0), ((2.6, 2.8, 3.0), 0.0)])
+def test_a_late_rank_by_counters(apart: tuple[float, float, float], lost: float) -> None:
+    """A rank that waits for nobody is late; of one that stays longer than all others, an aggregator, none is."""
+    row = file(0, 3.2, **{**FOUR, "write_time": 1.0, "file_id": 0, "slowest_rank_time": 1.0, "mpiio_indep_writes": 0,
+                          "slowest_rank_bytes": 96 << 20, "bytes_written": 96 << 20})  # fmt: skip
+    activity = calls(3.6, 2.7)
+    activity.calls[0].apart, activity.calls[0].first, activity.calls[0].alike = apart, 1, True
+    found = {each.cause: each for each in told(row, activity=activity).findings}
+    assert found["few_aggregators"].time == pytest.approx(3.2 - lost)
+    assert ("late_rank" in found) == (lost > 0)
+    if lost:
+        assert found["late_rank"].confidence == "high" and "rank 1" in found["late_rank"].title
+        activity.calls[0].alike = False
+        assert "late_rank" not in causes(told(row, activity=activity))
+
+
 def test_who_comes_late() -> None:
     """Of four ranks one computes for 1 s before each call, and another, an aggregator, leaves each call later."""
     late, aggregator = _Late(), _Late()

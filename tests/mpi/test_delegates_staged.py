@@ -8,13 +8,14 @@ import os
 import pathlib
 import signal
 import subprocess
+import textwrap
 
 import numpy as np
 import pytest
 
 from mpiio_ext import delegates
 from mpiio_ext.delegates.cli_draining import recover_cache
-from support.launch import PROGRAMS, launcher, preload_environment, python_run
+from support.launch import PROGRAMS, launcher, preload_environment, python_alone, python_run
 from support.processes import job
 from support.tiers import slow
 
@@ -39,10 +40,38 @@ def test_what_is_closed_is_there(tmp_path: pathlib.Path, mode: str, per_node: in
     assert "native: mpiox_close=staged needs I/O delegates" in launch.stderr, launch.describe()
     expected = {"again": content(2)[: len(content(2)) // 2], "alone": content(4)[:BLOCK] + content(3)[BLOCK:],
                 "native": content(5), "old": content(6), "gone": content(8), "there": content(10), "sync": content(13),
-                "last": content(14)}
+                "beside": content(23), "last": content(14)}
     assert {path.name for path in tmp_path.iterdir()} == set(expected)
     for name, data in expected.items():
         assert (tmp_path / name).read_bytes() == data, name
+
+
+AGAIN = """
+    import sys
+    import mpiio_ext
+    # isort: split
+    from mpi4py import MPI
+    from mpiio_ext.bench import pnetcdf
+
+    MPI.File.Open(MPI.COMM_WORLD, sys.argv[1] + "/raw", MPI.MODE_CREATE | MPI.MODE_WRONLY).Close()
+    for name in ("one.nc", "two.nc"):
+        with pnetcdf.File.create(sys.argv[1] + "/" + name, MPI.COMM_WORLD) as file:
+            file.def_var("v", ">f8", [file.def_dim("x", 10)])
+            file.enddef()
+"""
+
+
+def test_pnetcdf_finds_whole_files_alone(tmp_path: pathlib.Path) -> None:
+    """A program that makes files through PnetCDF is told so, once."""
+    probe = "from mpiio_ext.bench import pnetcdf; print(pnetcdf.absent_reason() or '')"
+    if reason := python_alone(probe).stdout.strip():
+        pytest.skip(reason)
+    launch = python_run(["-c", textwrap.dedent(AGAIN), tmp_path], 2, timeout_s=120, preload=True,
+                        env={"MPIOX_HINTS": "*:mpiox_delegates=1:mpiox_close=staged"})  # fmt: skip
+    said = [line for line in launch.stderr.splitlines() if line.startswith("mpiio_ext: ")]
+    assert len(said) == 1, launch.describe()
+    assert said[0].startswith(f"mpiio_ext: {tmp_path}/one.nc: PnetCDF does not find a file again before"), said
+    assert {path.name for path in tmp_path.iterdir()} == {"raw", "one.nc", "two.nc"}
 
 
 # ---- from outside ----------------------------------------------------------------------------------------------------
@@ -97,6 +126,52 @@ def test_it_is_seen_and_waited_for(tmp_path: pathlib.Path) -> None:
         assert first.read_bytes() == checkpoint(0)
         assert running.process.poll() is None
     assert asked("wait", first) == (0, "")
+
+
+def test_evenly_until_the_next(tmp_path: pathlib.Path) -> None:
+    """When the interval is known, a checkpoint is written little by little; the first one is written at once."""
+    with job(command(tmp_path, 2, 8), tmp_path / "log", hints(mpiox_drain_pace="even")) as running:
+        running.wait_for("closed 0", 120)
+        assert asked("wait", "--timeout", "60s", tmp_path / "checkpoint0") == (0, "")
+        running.wait_for("closed 1", 120)
+        left: set[int] = set()
+        while not (tmp_path / "checkpoint1").exists():
+            assert running.process.poll() is None, running.text()
+            left.add(sum(file.dirty_bytes for item in delegates.status() for file in item.files
+                         if str(tmp_path) in file.path))  # fmt: skip
+        assert running.status(120) == 0, running.text()
+    assert len(left) > 3, left
+    assert (tmp_path / "checkpoint1").read_bytes() == checkpoint(1)
+
+
+def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path) -> None:
+    """The file does not get its name, and that is said; nothing of it is lost."""
+    with job(command(tmp_path, 1, 600), tmp_path / "log", hints(mpiox_drain_rate=1)) as running:
+        running.wait_for("closed 0", 120)
+        (tmp_path / ".checkpoint0.staging.parts").unlink()
+        for pid in running.delegates():
+            os.kill(pid, signal.SIGUSR1)
+        status, text = asked("wait", "--patience", "1s", tmp_path / "checkpoint0")
+        assert (status, "checkpoint0.staging.parts was removed" in text) == (1, True), text
+        assert (tmp_path / ".checkpoint0.staging").read_bytes() == checkpoint(0)
+        (tmp_path / ".checkpoint0.staging").rename(tmp_path / "checkpoint0")
+        assert asked("wait", "--timeout", "60s", tmp_path / "checkpoint0") == (0, "")
+
+
+def test_scratch_files_go_with_the_job(tmp_path: pathlib.Path) -> None:
+    """They are seen, cannot be waited for, and nothing of them is left when the job is ended."""
+    (tmp_path / "files").mkdir()
+    with job(command(tmp_path / "files", 2, 600), tmp_path / "log", hints(mpiox_close="never")) as running:
+        running.wait_for("closed 0", 120)
+        assert "never written" in asked("status", "--once")[1]
+        assert {path.name for path in (tmp_path / "files").iterdir()} == {".checkpoint0.staging",
+                                                                          ".checkpoint0.staging.parts"}  # fmt: skip
+        status, text = asked("wait", tmp_path / "files" / "checkpoint0")
+        assert (status, "checkpoint0 is a scratch file" in text) == (1, True), text
+        running.process.terminate()
+        assert running.status(120) is not None
+        assert not running.left(60)
+    assert not list((tmp_path / "files").iterdir())
 
 
 def test_what_the_file_system_refuses(tmp_path: pathlib.Path) -> None:

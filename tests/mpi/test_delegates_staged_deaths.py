@@ -2,8 +2,8 @@
 
 tests/programs/delegates_staged_deaths.py closes checkpoints that its delegates write slowly, out of caches on a disk.
 At a moment that is drawn something is killed: a delegate, or it and its supervisor, a rank (then launchers end the
-job), or everything that runs. Then what was left is recovered, if there is anything. At no time has a file its name
-before all of it is there.
+job), the launcher, or everything that runs. Then what was left is recovered, if there is anything. At no time has a
+file its name before all of it is there.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ import pytest
 from mpiio_ext.delegates.cli_draining import recover_cache
 from support.launch import PROGRAMS, launcher, marked_processes, preload_environment
 from support.processes import Job, job, words
+from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 RANKS, FILES, BLOCK, BLOCKS = 3, 5, 5000, 12
 LIMIT_S, GRACE_S = 60.0, 60.0
-WHO = ("delegate", "both", "rank", "everything")
+WHO = ("delegate", "both", "rank", "launcher", "everything")
 
 
 def content(number: int) -> bytes:
@@ -60,6 +61,8 @@ def kill(running: Job, who: str, rng: random.Random) -> None:
         everything = marked_processes(running.marker)
         send(everything, signal.SIGSTOP)
         send(everything, signal.SIGKILL)
+    elif who == "launcher":
+        send([running.process.pid], signal.SIGKILL)
     elif who == "rank":
         ranks = [pid for pid in marked_processes(running.marker)
                  if "delegates_staged_deaths" in words(pid) and "-n" not in words(pid).split()]  # fmt: skip
@@ -91,7 +94,7 @@ def die(folder: pathlib.Path, who: str, seed: int) -> int:
         assert running.status(LIMIT_S) is not None, running.text()
         assert not (left := running.left(GRACE_S)), f"{left}\n{running.text()}"
         text = f"{who} {seed} {certain}\n{running.text()}"
-        certain = certain if who == "rank" else closed(running)
+        certain = certain if who in ("rank", "launcher") else closed(running)
     check_names(files, text)
     recovered = [recover_cache(path) for path in sorted(caches.iterdir())]
     assert all(moved >= 0 and not failed for moved, failed in recovered), f"{recovered}\n{text}"
@@ -102,15 +105,41 @@ def die(folder: pathlib.Path, who: str, seed: int) -> int:
     return len(recovered)
 
 
-@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("who", [who for who in WHO if who != "launcher"] + slow("launcher"))
 def test_what_was_closed_is_not_lost(tmp_path: pathlib.Path, who: str) -> None:
     recovered = die(tmp_path, who, 0)
     assert recovered > 0 or who != "everything"
 
 
+@pytest.mark.parametrize("pattern", ["*", *slow("*checkpoint*")])
+def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str) -> None:
+    """The next job with these disks reads what a killed one had closed, though nothing of it was in a file yet.
+
+    The delegates of that pattern start in MPI_Init, or when the first of these files is opened.
+    """
+    files, caches = tmp_path / "files", tmp_path / "caches"
+    files.mkdir()
+    caches.mkdir()
+    hints = f"{pattern}:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:" \
+            f"mpiox_delegate_cache_dir={caches}:mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    env = {**preload_environment(), "MPIOX_HINTS": hints}
+    program = [str(launcher()), "-n", str(RANKS), "python", str(PROGRAMS / "delegates_staged_deaths.py"), str(files)]
+    with job([*program, "2", "600"], tmp_path / "log", env) as running:
+        running.wait_for("closed 0", LIMIT_S)
+        kill(running, "everything", random.Random(0))
+        assert not running.left(GRACE_S)
+    assert {path.name for path in files.iterdir()} >= {".checkpoint0.staging", ".checkpoint0.staging.parts"}
+    with job([*program, "1", "-1"], tmp_path / "again", env) as running:
+        assert running.status(LIMIT_S) == 0, running.text()
+        assert "read 0" in running.text()
+        assert not running.left(GRACE_S)
+    assert not list(caches.iterdir())
+    assert (files / "checkpoint0").read_bytes() == content(0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("who", WHO)
 def test_many_deaths(tmp_path: pathlib.Path, who: str) -> None:
-    """Fifty moments of each kind."""
-    for seed in range(1, 51):
+    """A hundred moments of each kind."""
+    for seed in range(1, 101):
         die(tmp_path / str(seed), who, seed)

@@ -128,7 +128,8 @@ def said(call: Any, *arguments: Any) -> str:
     try:
         call(*arguments)
     except MPI.Exception as error:
-        return "MPI_ERR_ARG" if error.Get_error_class() == MPI.ERR_ARG else str(error)
+        classes = {MPI.ERR_ARG: "MPI_ERR_ARG", MPI.ERR_NO_SPACE: "MPI_ERR_NO_SPACE"}
+        return classes.get(error.Get_error_class(), str(error))
     return "fine"
 
 
@@ -139,6 +140,25 @@ def errors(path: str, *, alone: bool) -> list[str]:
     second = said(file.Write_at_all, RANK * BLOCK, bytes_of(RANK))
     found = [first, second, said(file.Sync), said(file.Sync)]
     file.Close()
+    return found
+
+
+def refused(path: str, *, alone: bool) -> list[str]:
+    """The file system refuses every byte, and the caches do not hold them all: what a rank is told, and reads, is true.
+
+    Returns what the sync says, and whatever else is wrong: no call, no read of what was lost may seem to be fine.
+    """
+    file = opened(f"{path}.refused", alone=alone)
+    size = 8 * BLOCK
+    told = [said(file.Write_at_all, (turn * RANKS + RANK) * size, bytes_of(turn + RANK, size)) for turn in range(40)]
+    wrong = sorted({*told} - {"fine", "MPI_ERR_NO_SPACE"})
+    got = np.empty(size, np.uint8)
+    for turn, result in enumerate(told):
+        read = said(file.Read_at, (turn * RANKS + RANK) * size, got)
+        if read == "fine" and result == "fine" and not np.array_equal(got, bytes_of(turn + RANK, size)):
+            wrong.append(f"turn {turn} is lost, and nobody says so")
+    found = [said(file.Sync), *wrong]
+    said(file.Close)
     return found
 
 
@@ -168,6 +188,7 @@ def main() -> None:
         "alone_behind": alone_behind(f"{path}.4"),
         "errors": [errors(f"{path}.5.{alone}", alone=alone) for alone in (False, True)],
         "ways": ways(f"{path}.6"),
+        "refused": [refused(f"{path}.7.{alone}", alone=alone) for alone in (False, True)],
     }
     every = COMM.gather(seen)
     if every is not None:

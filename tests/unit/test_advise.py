@@ -7,10 +7,11 @@ import pathlib
 import click
 import pytest
 
+from mpiio_ext.advise.checkpoints import checkpoints_of
 from mpiio_ext.advise.command import _Check, _had, _main_file, split_command
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from mpiio_ext.tune.objective import Elapsed
-from support.pioneer_paths import row, save
+from support.pioneer_paths import path_of, row, save
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,45 @@ def test_the_main_file(tmp_path: pathlib.Path) -> None:
           row("MPI_File_write", "own.{rank}", "private", "mpiio", size=4),
           row("MPI_File_read", "own.{rank}", "private", "mpiio", size=4)], tmp_path / "p.json")  # fmt: skip
     assert _main_file(WorkloadPath.load(tmp_path / "p.json")) == "own.0"
+
+
+def _loop(*steps: tuple[float, float, str]) -> WorkloadPath:
+    """Return the path of a program that computes so long, then moves 2 MB of a new file in so long, again and again."""
+    rows = []
+    for number, (pause_s, call_s, call) in enumerate(steps):
+        file = f"checkpoint{number}"
+        rows += [row("MPI_File_open", file, "shared", "mpiio", slack=round(pause_s * 1e9)),
+                 {**row(call, file, "shared", "mpiio", size=1 << 20), "duration_0": round(call_s * 1e9)},
+                 row("MPI_File_close", file, "shared", "mpiio")]  # fmt: skip
+    return path_of(rows)
+
+
+WRITE, READ = "MPI_File_write_at_all", "MPI_File_read_at_all"
+
+
+def test_checkpoints_are_found() -> None:
+    """Some time between, in a while each: they could be written behind the program. The first step is its start."""
+    found = checkpoints_of(_loop((0, 1.0, WRITE), (9, 1.5, WRITE), (11, 1.0, WRITE), (10, 1.0, WRITE)))
+    assert found is not None
+    assert (found.count, found.size_bytes, found.wait_s, found.compute_s) == (4, 2 << 20, 1.0, 10.0)
+    assert found.hints == ("mpiox_delegates=2", "mpiox_close=staged", "mpiox_delegate_cache=2m")
+    assert "waits 1 s for each and computes 10 s" in str(found)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [(0, 1.0, WRITE), (10, 1.0, WRITE)],  # one interval is none
+        [(0, 1.0, READ), (10, 1.0, READ), (10, 1.0, READ)],
+        [(0, 1.0, WRITE), (10, 1.0, READ), (10, 1.0, WRITE), (10, 1.0, READ), (10, 1.0, WRITE)],
+        [(0, 3.0, WRITE), (2, 3.0, WRITE), (2, 3.0, WRITE)],  # no time to write it meanwhile
+        [(0, 0.01, WRITE), (9, 0.01, WRITE), (9, 0.01, WRITE)],  # nothing to gain
+        [(0, 1.0, WRITE), (0.01, 1.0, WRITE), (0.01, 1.0, WRITE)],  # one burst
+        [],
+    ],
+)
+def test_what_is_no_checkpoint(steps: list[tuple[float, float, str]]) -> None:
+    assert checkpoints_of(_loop(*steps)) is None
 
 
 def test_what_is_told(tmp_path: pathlib.Path) -> None:

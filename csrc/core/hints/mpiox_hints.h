@@ -90,7 +90,7 @@ typedef enum mpiox_stats_level { /* true: full, or json where there is a file fo
 
 typedef enum mpiox_delegate_level { MPIOX_ACK_MEMORY = 0, MPIOX_ACK_REPLICA, MPIOX_ACK_DISK } mpiox_delegate_level;
 
-typedef enum mpiox_close_when { MPIOX_CLOSE_WRITTEN = 0, MPIOX_CLOSE_STAGED } mpiox_close_when;
+typedef enum mpiox_close_when { MPIOX_CLOSE_WRITTEN = 0, MPIOX_CLOSE_STAGED, MPIOX_CLOSE_NEVER } mpiox_close_when;
 
 /* Values in force for one open file. Plain data. */
 typedef struct mpiox_hints {
@@ -136,6 +136,7 @@ typedef struct mpiox_hints {
     int32_t delegate_patience;   /* mpiox_delegate_patience: milliseconds that a request waits at most; 0 = any time */
     int32_t delegate_weight;     /* mpiox_delegate_weight: of this file's requests */
     mpiox_close_when close;      /* mpiox_close: what has happened to the bytes when MPI_File_close returns */
+    int32_t drain_even;          /* mpiox_drain_pace=even */
     int64_t drain_rate;          /* mpiox_drain_rate: bytes a second of each delegate behind a close; 0 = no limit */
     int32_t drain_patience;      /* mpiox_drain_patience: seconds of failures after which an ended job gives up */
     char delegate_hosts[256];    /* mpiox_delegate_hosts: hosts that spawned delegates run on; "" = spread */

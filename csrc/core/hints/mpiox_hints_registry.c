@@ -64,7 +64,9 @@ static const choice order_words[] = {{"elevator", MPIOX_ORDER_ELEVATOR}, {"fifo"
                                      {"aioli", MPIOX_ORDER_AIOLI},       {"mlf", MPIOX_ORDER_MLF},
                                      {"hbrr", MPIOX_ORDER_HBRR},         {"twins", MPIOX_ORDER_TWINS},
                                      {"wfq", MPIOX_ORDER_WFQ},           {NULL, 0}};
-static const choice close_words[] = {{"written", MPIOX_CLOSE_WRITTEN}, {"staged", MPIOX_CLOSE_STAGED}, {NULL, 0}};
+static const choice close_words[] = {
+    {"written", MPIOX_CLOSE_WRITTEN}, {"staged", MPIOX_CLOSE_STAGED}, {"never", MPIOX_CLOSE_NEVER}, {NULL, 0}};
+static const choice pace_words[] = {{"full", 0}, {"even", 1}, {NULL, 0}};
 /* The first word of each value is the one that is written. */
 static const choice boolean_words[] = {{"true", 1}, {"false", 0}, {"1", 1},      {"0", 0},       {"yes", 1}, {"no", 0},
                                        {"on", 1},   {"off", 0},   {"enable", 1}, {"disable", 0}, {NULL, 0}};
@@ -215,11 +217,14 @@ static const mpiox_hint_spec specs[] = {
             "milliseconds after which a request is overdue: of 8 batches one is the oldest such request's; 0: never"),
     INTEGER("mpiox_delegate_weight", delegate_weight, 1, 1000, "1",
             "share of this file's requests, for each rank (wfq)"),
-    CHOICE("mpiox_close", close, close_words, "written | staged", "written",
+    CHOICE("mpiox_close", close, close_words, "written | staged | never", "written",
            "when MPI_File_close returns: when all bytes are in the file system, or with delegates, which write them "
-           "behind it (needs delegates)"),
+           "behind it, or never do: a scratch file of the job (both need delegates)"),
     SIZE("mpiox_drain_rate", drain_rate, 0, "", 1, t, "0",
          "bytes a second that a delegate writes behind a staged close; 0: no limit"),
+    CHOICE("mpiox_drain_pace", drain_even, pace_words, "full | even", "full",
+           "how a delegate writes behind a staged close: at once, or evenly until the next close is expected, which it "
+           "learns from those before"),
     INTEGER("mpiox_drain_patience", drain_patience, 0, 1000000, "60",
             "seconds that a delegate whose job has ended goes on trying to write what the file system refuses"),
     TEXT("mpiox_delegate_hosts", delegate_hosts, "text", "host;host;... or host,host,...", NULL, "",

@@ -99,6 +99,15 @@ static int give_name(const char *staging, const char *path)
     return rename(staging, path) == 0 ? 0 : errno;
 }
 
+static bool has_name(const char *staging, uint64_t device, uint64_t inode)
+{
+    struct stat status;
+    const bool has = lstat(staging, &status) == 0 && (uint64_t)status.st_dev == device &&
+                     (uint64_t)status.st_ino == inode;
+    errno = ENOENT;
+    return has;
+}
+
 /* All have ended. */
 static int finish(const char *staging, uint64_t device, uint64_t inode, bool *renamed)
 {
@@ -122,8 +131,8 @@ int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, ui
     char marks[PARTS_MOST];
     const int fd = open_parts(staging, O_RDWR);
     *renamed = false;
-    if (fd < 0)
-        return errno == ENOENT ? 0 : errno;
+    if (fd < 0) /* without it nobody knows who else has bytes of the file, if that is still there by this name */
+        return errno == ENOENT && !has_name(staging, device, inode) ? 0 : errno;
     int code = pwrite(fd, "+", 1, part) == 1 ? 0 : errno;
     const ssize_t count = code == 0 ? pread(fd, marks, sizeof marks, 0) : 0;
     if (count < 0)
@@ -140,4 +149,15 @@ void mpiox_storage_staging_forget(const char *staging)
     char parts[PATH_MAX];
     if ((size_t)snprintf(parts, sizeof parts, "%s.parts", staging) < sizeof parts)
         unlink(parts);
+}
+
+void mpiox_storage_staging_remove(const char *staging, uint64_t device, uint64_t inode)
+{
+    struct stat status;
+    const bool there = lstat(staging, &status) == 0;
+    if (there && ((uint64_t)status.st_dev != device || (uint64_t)status.st_ino != inode))
+        return;
+    if (there)
+        unlink(staging);
+    mpiox_storage_staging_forget(staging);
 }

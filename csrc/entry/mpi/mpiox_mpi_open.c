@@ -260,8 +260,8 @@ static void tell_of_close(const mpiox_handle *handle)
     if (handle != NULL && handle->hints.close != MPIOX_CLOSE_WRITTEN && handle->forwarded == NULL &&
         handle->rank == 0 && !atomic_flag_test_and_set(&said))
         fprintf(stderr,
-                "mpiio_ext: %s: mpiox_close=staged needs I/O delegates: MPI_File_close waits until all is written\n",
-                handle->path);
+                "mpiio_ext: %s: mpiox_close=%s needs I/O delegates: MPI_File_close waits until all is written\n",
+                handle->path, handle->hints.close == MPIOX_CLOSE_NEVER ? "never" : "staged");
 }
 
 /* The individual pointer of a file that is opened to be appended to: the MPI library may have met an old size. */
@@ -337,6 +337,7 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
         mpiox_file_open(comm, &o->choice, path, amode, &o->hints, opened, &companion, &all_opened, &file, &why_not);
         if (file != NULL) {
             file->staging = o->staging.hidden;
+            file->scratch = o->staging.scratch;
             attach_collective(handle, comm, file, prepared, &companion);
         } else {
             mpiox_collective_free(prepared);

@@ -36,11 +36,23 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     if (handle == NULL || handle->forwarded == NULL)
         return PMPI_File_set_size(fh, size);
     mpiox_nonblocking_drain(handle);
-    mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error);
+    if (!handle->file->scratch) /* whose pages stay where they are, but for those beyond */
+        mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error);
     const int result = PMPI_File_set_size(fh, size);
     if (mpiox_topology_all(handle->file->topology, result == MPI_SUCCESS))
         mpiox_forwarded_cut(handle->forwarded, size);
     return error.code != MPIOX_OK && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
+}
+
+/* A scratch file needs no space in the file system. */
+static int lengthen(MPI_File fh, const mpiox_handle *handle, MPI_Offset size)
+{
+    mpiox_error error;
+    int64_t bytes = 0;
+
+    if (mpiox_forwarded_size(handle->forwarded, &bytes, &error) != MPIOX_OK)
+        return mpiox_mpi_raise(handle, &error);
+    return mpiox_topology_all(handle->file->topology, bytes >= size) ? MPI_SUCCESS : mpiox_mpi_set_size(fh, size);
 }
 
 /* By the file system where it can, and done on return: Open MPI 4.1 has rank 0 read and write the whole file again
@@ -53,6 +65,8 @@ int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size)
     if (!mpiox_handle_is_managed(handle) || (handle->amode & MPI_MODE_RDONLY))
         return PMPI_File_preallocate(fh, size);
     mpiox_nonblocking_drain(handle);
+    if (handle->file->scratch)
+        return lengthen(fh, handle, size);
     /* Where the file system cannot reserve space, a byte of every block is read and written back. */
     if (handle->forwarded != NULL && mpiox_forwarded_flush_barrier(handle->forwarded, false, false, &error) != MPIOX_OK)
         return mpiox_mpi_raise(handle, &error);

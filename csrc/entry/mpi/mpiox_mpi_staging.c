@@ -1,7 +1,9 @@
 /* mpiox_mpi_staging.c - see mpiox_mpi_staging.h. */
 #include "mpiox_mpi_staging.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +16,8 @@
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_path.h"
 #include "mpiox_storage_staging.h"
+
+enum { FRAMES = 24 }; /* of callers, from the MPI call on */
 
 static const double whole_s = 10; /* so long one waits for a file that others of the job may have open */
 
@@ -48,7 +52,7 @@ static void make_whole(mpiox_service *service, const char *path, mpiox_forwarded
 
     while (*hold != NULL) {
         mpiox_forwarded_hold_flush(*hold, &ignored);
-        if (!*hidden || mpiox_now() > until)
+        if (!*hidden || mpiox_forwarded_hold_is_scratch(*hold) || mpiox_now() > until)
             return;
         mpiox_forwarded_hold_end(*hold, true);
         poll(NULL, 0, 2);
@@ -66,7 +70,7 @@ static bool is_to_be_hidden(const mpiox_mpi_staging_opening *opening)
 {
     const int access_mode = opening->amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
 
-    return opening->hints->close == MPIOX_CLOSE_STAGED && goes_through(opening) && opening->amode & MPI_MODE_CREATE &&
+    return opening->hints->close != MPIOX_CLOSE_WRITTEN && goes_through(opening) && opening->amode & MPI_MODE_CREATE &&
            (access_mode == MPI_MODE_WRONLY || access_mode == MPI_MODE_RDWR) &&
            mpiox_mpi_path(opening->filename) == opening->filename && !is_there(opening->filename);
 }
@@ -82,6 +86,43 @@ static void make_striped(const mpiox_mpi_staging_opening *opening, const char *n
     out->striped = made == MPIOX_MADE_STRIPED;
 }
 
+/* It is only half there, and the delegates that are to be started may bring the rest. */
+static bool may_be_adopted(const mpiox_mpi_staging_opening *opening)
+{
+    char name[PATH_MAX];
+
+    return opening->hints->close == MPIOX_CLOSE_STAGED && opening->hints->delegate_cache_dir[0] != '\0' &&
+           goes_through(opening) && mpiox_mpi_path_is_posix(opening->filename) &&
+           !is_there(mpiox_mpi_path(opening->filename)) &&
+           mpiox_storage_staging_name(mpiox_mpi_path(opening->filename), name, sizeof name) && is_there(name);
+}
+
+/* Has PnetCDF called? When it opens a file it looks for it in the file system, by its own name. */
+static bool is_called_by_pnetcdf(void)
+{
+    void *callers[FRAMES];
+    const int count = backtrace(callers, FRAMES);
+    bool is = false;
+
+    for (int i = 0; i < count && !is; i++) {
+        Dl_info info;
+
+        is = dladdr(callers[i], &info) != 0 && info.dli_fname != NULL && strstr(info.dli_fname, "pnetcdf") != NULL;
+    }
+    return is;
+}
+
+static void tell_of_pnetcdf(const char *filename)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+
+    if (is_called_by_pnetcdf() && !atomic_flag_test_and_set(&told))
+        fprintf(stderr,
+                "mpiio_ext: %s: PnetCDF does not find a file again before all of it is written; a program that opens "
+                "one again needs mpiox_close=written for it\n",
+                filename);
+}
+
 static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *service, mpiox_mpi_staging *out)
 {
     char name[PATH_MAX];
@@ -92,6 +133,9 @@ static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
         code = mpiox_storage_staging_create(name, out->made, service->count);
     }
     out->hidden = out->made = code == 0;
+    if (code == 0)
+        tell_of_pnetcdf(opening->filename);
+    out->scratch = out->made && opening->hints->close == MPIOX_CLOSE_NEVER;
     if (code == EEXIST || code == ENAMETOOLONG) /* else the MPI library says what is wrong with the folder */
         fprintf(stderr,
                 "mpiio_ext: %s: no name for what is not all written yet (%s%s): it has its own from the start\n",
@@ -109,7 +153,10 @@ mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *openi
         if (!goes_through(opening))
             make_whole(service, mpiox_mpi_path(opening->filename), hold, &out.hidden);
         out.held = *hold != NULL;
+        out.scratch = out.held && mpiox_forwarded_hold_is_scratch(*hold);
     }
+    if (service == NULL && may_be_adopted(opening))
+        out.late = true;
     if (out.held || !is_to_be_hidden(opening))
         return out;
     if (service != NULL)
@@ -123,13 +170,18 @@ bool mpiox_mpi_staging_start(MPI_Comm comm, const mpiox_mpi_staging_opening *ope
 {
     const char *reason;
     mpiox_service *service = mpiox_service_get(comm, opening->hints, &reason);
+    bool hidden;
     int rank = 0;
 
     PMPI_Comm_rank(comm, &rank);
-    if (rank == 0 && service != NULL)
-        make(opening, service, staging);
-    if (rank == 0 && !staging->hidden)
-        make_striped(opening, opening->filename, staging);
+    if (rank == 0 && service != NULL) /* when it has come, what an earlier job has left is in the files */
+        mpiox_forwarded_hold_end(find(service, mpiox_mpi_path(opening->filename), &hidden), false);
+    if (rank == 0 && is_to_be_hidden(opening)) {
+        if (service != NULL)
+            make(opening, service, staging);
+        if (!staging->hidden)
+            make_striped(opening, opening->filename, staging);
+    }
     return PMPI_Bcast(staging, sizeof *staging, MPI_BYTE, 0, comm) == MPI_SUCCESS;
 }
 

@@ -20,7 +20,8 @@
 
 /* What rank 0 tells the others. Plain data. */
 typedef struct mpiox_mpi_staging {
-    bool hidden;  /* the file is opened by its staging name */
+    bool hidden;  /* the file is opened by its staging name, */
+    bool scratch; /* which it keeps: it is never written */
     bool made;    /* it was made for this opening */
     bool striped; /* with the hints' striping */
     bool held;    /* delegates still have bytes of it */

@@ -132,7 +132,8 @@ enum {
     MPIOX_FILE_DIRECT_WRITE = 16, /* and its writes: as the hints direct_read and direct_write say */
     MPIOX_FILE_STAGED = 32,       /* its pages are not written before it is closed, or somebody waits for that */
     MPIOX_FILE_HIDDEN = 64,       /* its path is a staging name (mpiox_storage_staging.h) */
-    MPIOX_FILE_DRAINING = 128     /* closed; the delegate, which counts as an opener, writes what is left of it */
+    MPIOX_FILE_DRAINING = 128,    /* closed; the delegate, which counts as an opener, writes what is left of it */
+    MPIOX_FILE_SCRATCH = 256      /* its pages are not written at all, and go with the job; HIDDEN, too */
 };
 enum { MPIOX_RANGE_MOVING = -1 };
 
@@ -228,6 +229,7 @@ typedef struct mpiox_cache_header {
     _Atomic int32_t threads;        /* life[] in use */
     mpiox_life life[MPIOX_CACHE_MAX_THREADS];
     pthread_mutex_t rescue_lock;  /* robust; held by the survivor at work */
+    _Atomic int32_t adopting;     /* 1: what an earlier job has left is still brought to its files */
     _Atomic int32_t dirty_frames; /* estimate, for the status */
     pthread_mutex_t refused_lock; /* robust; taken with an error_lock held */
     int32_t refused_count;

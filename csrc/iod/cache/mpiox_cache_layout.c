@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const uint64_t magic = UINT64_C(0x6d70696f78636163); /* "mpioxcac" */
-static const uint64_t version = 6;
+static const uint64_t version = 7;
 
 enum { LINE = 64, SMALLEST_PAGE = 4096 };
 

@@ -234,10 +234,26 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache)
     return rescued;
 }
 
+/* Its job has ended. */
+static void forget_scratch(const mpiox_cache *cache)
+{
+    const mpiox_file_record *files = cache->header->files;
+    for (int32_t i = 0; i < cache->frame_count; i++) {
+        const int32_t file = atomic_load(&cache->frames[i].file);
+        if (file >= 0 && file < MPIOX_CACHE_MAX_FILES && atomic_load(&files[file].flags) & MPIOX_FILE_SCRATCH)
+            mpiox_dirty_clear(cache, (uint32_t)i);
+    }
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        if (atomic_load(&files[i].openers) > 0 && atomic_load(&files[i].flags) & MPIOX_FILE_SCRATCH)
+            mpiox_storage_staging_remove(files[i].path, files[i].device, files[i].inode);
+    }
+}
+
 int64_t mpiox_cache_recover(const mpiox_cache *cache)
 {
     if (mpiox_cache_is_serving(cache, true))
         return -1;
+    forget_scratch(cache);
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) { /* of an earlier trial */
         mpiox_error before[MPIOX_CACHE_ERRORS];
         int more;

@@ -22,7 +22,8 @@ enum mpiox_op {
     MPIOX_OP_NONE = 0,
     /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners; arg[3] = shift: range r
      * belongs to delegate (r + shift) mod owners (0, but for replicas). ahead[0] = servers that the file's units lie on
-     * in turn, 0: not known; ahead[1] = weight of its requests, 0: 1. A file that is open already (same device, inode
+     * in turn, 0: not known; ahead[1] = weight of its requests, 0: 1; ahead[2], [3], [4] = bytes a second, seconds of
+     * failures and 1: evenly, for writing behind the close. A file that is open already (same device, inode
      * and REPLICA flag) keeps all of these but the flags, which are added; direct I/O is that of the handle in use.
      * -> file = index; arg[1], arg[2] = those in force; result MPIOX_E_FULL, MPIOX_E_IO */
     MPIOX_OP_OPEN,
@@ -42,7 +43,8 @@ enum mpiox_op {
      * in the record for mpiox_cache_take_errors(). Writers meanwhile are legal; what they deposit may be included or
      * not */
     MPIOX_OP_FLUSH,
-    /* Discard pages from byte arg[0] on, dirty or not (the file is being truncated, or is to be deleted). */
+    /* Discard pages from byte arg[0] on, dirty or not (the file is being truncated, or is to be deleted:
+     * arg[1] = 1). */
     MPIOX_OP_DISCARD,
     /* Of a replica (MPIOX_FILE_REPLICA): remember its frames as they are; later discard those that were not written
      * since. Between the two the owner flushes: what is discarded is in the file by then. */
@@ -67,12 +69,13 @@ enum mpiox_op {
      * delegate's, or moving, it never will be any more */
     MPIOX_OP_OWNER,
     /* text = absolute path: is this file still to be written behind its close, or open under a staging name? Then it is
-     * opened once more, by nobody, and keeps its name until MPIOX_OP_CLOSE. -> arg[0] = MPIOX_HOLD_*, file = index */
+     * opened once more, by nobody, and keeps its name until MPIOX_OP_CLOSE. -> arg[0] = MPIOX_HOLD_*, arg[1] = 1: a
+     * scratch file, file = index */
     MPIOX_OP_HOLD,
     MPIOX_OP_DETACH /* this client (process) is done; arg[0] = its id. The delegate ends after the last one */
 };
 
-enum { MPIOX_HOLD_NONE = 0, MPIOX_HOLD_HELD, MPIOX_HOLD_SOON /* it is just getting its name: ask again */ };
+enum { MPIOX_HOLD_NONE = 0, MPIOX_HOLD_HELD, MPIOX_HOLD_SOON /* it is just getting its name, or may be: ask again */ };
 enum { MPIOX_MIGRATE_BEGIN = 0, MPIOX_MIGRATE_END, MPIOX_MIGRATE_TAKE_OVER, MPIOX_MIGRATE_REPAIR };
 #define MPIOX_VERSION_NEVER UINT32_MAX /* of a range that is not taken over any more */
 

@@ -97,6 +97,7 @@ bool mpiox_forwarded_may_hold(const mpiox_service *service);
 /* The file of this name, its own or a staging name, keeps it, and the delegates keep what they have of it, until it is
  * let go. NULL: no delegate has any of it. Local, blocking. */
 mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path);
+bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold); /* it is never written */
 /* All of it is in the file, and nothing is cached. Local, blocking. 0, or the first failure. */
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error);
 void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold); /* what is cached is not written any more */

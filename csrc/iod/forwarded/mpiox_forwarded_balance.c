@@ -92,7 +92,8 @@ void mpiox_forwarded_balance(mpiox_forwarded *forwarded)
     int64_t mine[MPIOX_FILE_RANGES];
     loads now;
 
-    if (forwarded->owners < 2 || forwarded->replica) /* copies stay where the first owners placed them */
+    /* Copies stay where the first owners placed them, and what moves goes through a file. */
+    if (forwarded->owners < 2 || forwarded->replica || forwarded->file->scratch)
         return;
     for (int32_t r = 0; r < forwarded->ranges; r++)
         mine[r] = atomic_exchange_explicit(&forwarded->accesses[r], 0, memory_order_relaxed);

@@ -57,7 +57,8 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
                   (hints->direct_read ? MPIOX_FILE_DIRECT_READ : 0) |
                   (hints->direct_write ? MPIOX_FILE_DIRECT_WRITE : 0) |
                   (forwarded->behind_close ? MPIOX_FILE_STAGED : 0) |
-                  (o->shift == 0 && forwarded->file->staging ? MPIOX_FILE_HIDDEN : 0);
+                  (o->shift == 0 && forwarded->file->staging ? MPIOX_FILE_HIDDEN : 0) |
+                  (o->shift == 0 && forwarded->file->scratch ? MPIOX_FILE_SCRATCH : 0);
     slot.arg[1] = o->unit_pages;
     slot.arg[2] = o->owners;
     slot.arg[3] = o->shift;
@@ -65,6 +66,7 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
     slot.ahead[1] = hints->delegate_weight;
     slot.ahead[2] = hints->drain_rate;
     slot.ahead[3] = hints->drain_patience;
+    slot.ahead[4] = hints->drain_even;
     if ((size_t)snprintf(slot.text, sizeof slot.text, "%s", path) >= sizeof slot.text)
         return MPIOX_E_ARG;
     const int code = mpiox_forwarded_request(forwarded, owner, &slot);
@@ -176,7 +178,7 @@ static void follow(mpiox_forwarded *forwarded, const opening *o)
     forwarded->shift = o->shift;
     forwarded->unit_bytes = o->unit_pages * forwarded->page_bytes;
     forwarded->ranges = mpiox_file_ranges(o->owners);
-    forwarded->collects = forwarded->file->amode & MPI_MODE_WRONLY &&
+    forwarded->collects = forwarded->file->amode & MPI_MODE_WRONLY && !forwarded->file->scratch &&
                           forwarded->file->hints.delegate_ack == MPIOX_ACK_MEMORY &&
                           forwarded->file->hints.delegate_write_behind > 0;
     mpiox_forwarded_trace_clear(forwarded);
@@ -258,7 +260,9 @@ int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, mpiox_forward
         mpiox_forwarded_free(forwarded);
         return MPIOX_E_UNSUPPORTED;
     }
-    forwarded->behind_close = file->hints.close == MPIOX_CLOSE_STAGED && file->hints.delegate_ack != MPIOX_ACK_REPLICA;
+    forwarded->behind_close = (file->hints.close == MPIOX_CLOSE_STAGED &&
+                               file->hints.delegate_ack != MPIOX_ACK_REPLICA) ||
+                              file->scratch;
     if (forwarded->behind_close) {
         file->hints.delegate_bypass = 0;
         mpiox_forwarded_expect_holds();

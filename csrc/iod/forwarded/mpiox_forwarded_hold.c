@@ -4,7 +4,8 @@
  * Problem.   Such a file may have another name, or bytes that nobody but its delegates has, and get its name or lose
  *            its record at any moment. Who opens or deletes it must find all of it.
  * Algorithm. One rank asks every delegate of the job to hold the file: its record, and its staging name, stay until
- *            they are let go. A delegate that is just ending the file is asked again.
+ *            they are let go. A delegate that is just ending the file, or brings to the files what an earlier job has
+ *            left, is asked again.
  * Limits.    Delegates of this node are looked at first, which costs nothing. Those of other nodes are asked where the
  *            hints of the job, or of a file that this process has opened, say that there may be such files.
  */
@@ -16,6 +17,7 @@
 
 struct mpiox_forwarded_hold {
     mpiox_service *service;
+    bool scratch;
     int32_t index[]; /* [service->count] of the record; -1: that delegate has none */
 };
 
@@ -31,6 +33,8 @@ static bool has_some(const mpiox_process *delegate)
     const int32_t flags = MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING;
     const mpiox_file_record *records = delegate->cache.header->files;
 
+    if (atomic_load(&delegate->cache.header->adopting))
+        return true;
     for (int i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         if (atomic_load(&records[i].openers) > 0 && atomic_load(&records[i].flags) & flags)
             return true;
@@ -62,8 +66,10 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path)
         snprintf(slot.text, sizeof slot.text, "%s", path);
         if (mpiox_forwarded_request_of(&hold->service->delegates[i], &slot) != MPIOX_OK)
             continue;
-        if (slot.arg[0] == MPIOX_HOLD_HELD)
+        if (slot.arg[0] == MPIOX_HOLD_HELD) {
             hold->index[i] = slot.file;
+            hold->scratch |= slot.arg[1] == 1;
+        }
         if (slot.arg[0] == MPIOX_HOLD_HELD || result == MPIOX_HOLD_NONE)
             result = (int)slot.arg[0];
     }
@@ -76,8 +82,10 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
     char *real = realpath(path, NULL);
     int result = MPIOX_HOLD_NONE;
 
-    if (hold)
+    if (hold) {
         hold->service = service;
+        hold->scratch = false;
+    }
     while (hold && real && (result = ask_all(hold, real)) == MPIOX_HOLD_SOON)
         poll(NULL, 0, 1);
     free(real);
@@ -85,6 +93,11 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
         return hold;
     free(hold);
     return NULL;
+}
+
+bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold)
+{
+    return hold->scratch;
 }
 
 /* One request to each delegate that has the file. The first failure is the error. */
@@ -120,6 +133,7 @@ void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
     mpiox_error ignored;
     mpiox_slot slot = {.op = MPIOX_OP_DISCARD};
 
+    slot.arg[1] = 1;
     tell_all(hold, &slot, &ignored);
 }
 

@@ -2,11 +2,15 @@
 #include "mpiox_process_serve.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "mpiox_cache_kept.h"
 #include "mpiox_process_notify.h"
 
 enum { LOST_SHOWN = 8, TEXT_BYTES = 512 };
@@ -55,6 +59,7 @@ int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instan
     if (out->code != MPIOX_OK)
         return out->code;
     sign(instance->server, orders, out);
+    snprintf(instance->cache_dirs, sizeof instance->cache_dirs, "%s", orders->server.cache_dirs);
     if (orders->listens) {
         out->code = take_connections(orders, instance, out);
         out->listens = out->code == MPIOX_OK;
@@ -64,13 +69,49 @@ int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instan
     return out->code;
 }
 
+static void tell_left(void *cache, const char *file, int sys_errno)
+{
+    mpiox_process_notify("%s cannot be written: %s; its bytes are in %s", file, strerror(sys_errno), (char *)cache);
+}
+
+/* A thread. What earlier jobs have left on this node's disks. */
+static void *adopt(void *context)
+{
+    mpiox_process_instance *instance = context;
+
+    mpiox_cache_recover_all(instance->cache_dirs, mpiox_server_cache(instance->server)->header->kept, tell_left);
+    mpiox_server_adopted(instance->server);
+    return NULL;
+}
+
+/* With all signals blocked: they are the program's. */
+static bool start_adopting(mpiox_process_instance *instance, pthread_t *thread)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const bool started = pthread_create(thread, NULL, adopt, instance) == 0;
+
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
 int mpiox_process_serve(mpiox_process_instance *instance)
 {
     mpiox_server_lost lost[LOST_SHOWN];
     char text[TEXT_BYTES];
     int count = 0;
     const char *kept = mpiox_server_cache(instance->server)->header->kept;
+    pthread_t adopting;
+    const bool adopts = kept[0] != '\0' && start_adopting(instance, &adopting);
+
+    if (!adopts)
+        mpiox_server_adopted(instance->server);
     const int code = mpiox_server_run(instance->server, lost, LOST_SHOWN, &count);
+
+    if (adopts)
+        pthread_join(adopting, NULL);
 
     for (int i = 0; i < count && i < LOST_SHOWN; i++)
         mpiox_process_notify("an I/O delegate could not write what a program had left with it: %s",

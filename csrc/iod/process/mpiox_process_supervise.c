@@ -71,7 +71,7 @@ static void hurry(int number)
 
 static void mind_warnings(mpiox_server *server)
 {
-    static const int warnings[] = {SIGTERM, SIGUSR2, SIGXCPU};
+    static const int warnings[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
     struct sigaction action = {.sa_handler = hurry, .sa_flags = SA_RESTART};
 
     warned = server;

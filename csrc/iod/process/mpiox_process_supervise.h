@@ -6,7 +6,7 @@
  * Algorithm. The supervisor, which has never called MPI, forks the delegate, maps its memory, and waits. When the
  *            delegate has been killed it writes what is dirty, as any client of the node would (mpiox_cache_rescue).
  * Signals.   Both ignore what launchers and batch systems send to a job as a warning: the program may go on after it.
- *            SIGTERM, SIGUSR2 and SIGXCPU have the delegate write at full speed what it writes behind a close.
+ *            SIGTERM, SIGUSR1, SIGUSR2 and SIGXCPU have the delegate write at full speed what it writes behind a close.
  *            They end when all clients have left or died.
  */
 #ifndef MPIOX_PROCESS_SUPERVISE_H

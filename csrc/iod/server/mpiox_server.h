@@ -67,6 +67,9 @@ void mpiox_server_stop(mpiox_server *server); /* any thread */
 /* Time is short: what is written behind a close is written at full speed from now on. Any thread, also in a signal
  * handler. */
 void mpiox_server_hurry(mpiox_server *server);
+/* What earlier jobs have left in the folders is in its files, if it was there: until then who opens a file waits, where
+ * the segment has a name itself. Any thread. */
+void mpiox_server_adopted(mpiox_server *server);
 void mpiox_server_free(mpiox_server *server); /* NULL-safe; not while it runs */
 
 #endif

@@ -7,8 +7,11 @@
  * Algorithm.  When the last opener closes the file the delegate takes its place as an opener. Its I/O threads write the
  *             dirty pages in file order when nobody waits for anything else: flush barriers, pages to be filled and
  *             frames that are needed come first, and take pages of the file out of its turn. A rate, if there is one,
- *             says when the next run may begin. Pages that fail stay dirty and are tried again, ever less often, up to
- *             every few seconds. When no page is dirty the file goes to stable storage, a staging name is given up
+ *             says when the next run may begin. It is given, or such that what is dirty is written when the next
+ *             checkpoint is expected: as long after the last one as that came after the one before, the shorter of
+ *             the last two such intervals. Files whose closes follow each other closely are one checkpoint.
+ *             Pages that fail stay dirty and are tried again, ever less often, up to every few seconds.
+ *             When no page is dirty the file goes to stable storage, a staging name is given up
  *             (mpiox_storage_staging.h), and the file is closed as any other.
  *             Who opens the file meanwhile shares its record. Should all be written before that one closes it, the
  *             delegate stops being an opener, and becomes one again with the next close.
@@ -27,6 +30,9 @@
 #include "mpiox_storage_staging.h"
 
 static const double first_pause_s = 0.05, longest_pause_s = 5, run_s = 0.1; /* run_s: of a run, under a rate */
+static const double ready_at = 0.9;                                         /* of the interval between checkpoints */
+
+enum { MUCH = 4 }; /* times as long: another interval than that between files of one checkpoint */
 
 static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
 {
@@ -52,6 +58,19 @@ bool mpiox_server_closes_behind(const mpiox_server *server, const mpiox_slot *sl
            (slot->arg[0] > 0 || has(server, slot->file, MPIOX_FILE_HIDDEN));
 }
 
+/* A file was closed: does a checkpoint begin with it? */
+static void note_checkpoint(mpiox_server *server, double now)
+{
+    const double since = now - server->checkpoints.begun, known = server->checkpoints.interval;
+    if (server->checkpoints.begun > 0 && known > 0 && since < known / MUCH)
+        return;
+    if (server->checkpoints.begun > 0) { /* those before may have been files of one checkpoint */
+        server->checkpoints.before = since > MUCH * known ? 0 : known;
+        server->checkpoints.interval = since;
+    }
+    server->checkpoints.begun = now;
+}
+
 void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_file_record *record = record_of(server, slot->file);
@@ -59,7 +78,10 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
     const bool drains = has(server, slot->file, MPIOX_FILE_DRAINING);
     if (drains || atomic_load(&record->openers) > 1) {
         atomic_fetch_sub(&record->openers, 1);
+    } else if (has(server, slot->file, MPIOX_FILE_SCRATCH)) {
+        file->drain.holds_scratch = true;
     } else { /* the caller's place is the delegate's now */
+        note_checkpoint(server, mpiox_now());
         file->drain.number = ++server->closings;
         file->drain.soon = false;
         file->drain.pause = file->drain.again = file->drain.failing_since = 0;
@@ -74,12 +96,14 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
 
 void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot)
 {
-    slot->arg[0] = MPIOX_HOLD_NONE;
+    slot->arg[0] = atomic_load(&server->cache.header->adopting) ? MPIOX_HOLD_SOON : MPIOX_HOLD_NONE;
+    slot->arg[1] = 0;
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
         if (server->files[file].storage == NULL || !has(server, file, MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING) ||
             has(server, file, MPIOX_FILE_REPLICA) || strcmp(record_of(server, file)->path, slot->text) != 0)
             continue;
         slot->file = file;
+        slot->arg[1] = has(server, file, MPIOX_FILE_SCRATCH);
         slot->arg[0] = server->files[file].drain.ending ? MPIOX_HOLD_SOON : MPIOX_HOLD_HELD;
         if (slot->arg[0] == MPIOX_HOLD_HELD)
             atomic_fetch_add(&record_of(server, file)->openers, 1);
@@ -130,16 +154,32 @@ static bool is_hurried(const mpiox_server *server, int32_t file)
            (atomic_load(&server->joined) && atomic_load(&server->clients) == 0);
 }
 
-static bool is_paced(const mpiox_server *server, int32_t file)
+/* Bytes a second with which all that is dirty is written shortly before the next checkpoint; 0: as fast as it can. */
+static double even_rate(const mpiox_server *server, double now)
 {
-    return server->files[file].drain.rate > 0 && !is_hurried(server, file);
+    const double interval = server->checkpoints.interval, before = server->checkpoints.before;
+    const double shorter = before > 0 && before < interval ? before : interval;
+    const double left = server->checkpoints.begun + ready_at * shorter - now;
+    const double dirty_frames = atomic_load(&server->cache.header->dirty_frames);
+    return shorter > 0 && left > 0 ? dirty_frames * (double)server->cache.page_bytes / left : 0;
 }
 
-/* The next frames of the list that follow each other, taken up. Returns their dirty bytes. */
-static int64_t gather(mpiox_server *server, mpiox_io *io)
+/* Bytes a second at which the file is to be written; 0: no limit. */
+static double pace_of(const mpiox_server *server, int32_t file, double now)
+{
+    const mpiox_server_drain *drain = &server->files[file].drain;
+    const double given = (double)drain->rate, even = drain->even ? even_rate(server, now) : 0;
+    if (is_hurried(server, file))
+        return 0;
+    return given > 0 && (even <= 0 || given < even) ? given : even;
+}
+
+/* The next frames of the list that follow each other, taken up; pace: bytes a second, 0: no limit. Returns their dirty
+ * bytes. */
+static int64_t gather(mpiox_server *server, mpiox_io *io, double pace)
 {
     mpiox_server_file *file = &server->files[io->file];
-    const double most = is_paced(server, io->file) ? run_s * (double)file->drain.rate : 16 << 20;
+    const double most = pace > 0 ? run_s * pace : 16 << 20;
     int64_t bytes = 0;
     io->count = 0;
     for (; file->drain.next < file->drain.count && io->count < MPIOX_RUN_FRAMES; file->drain.next++) {
@@ -303,8 +343,8 @@ double mpiox_server_drain_due(const mpiox_server *server)
     const int32_t file = next_file(server, mpiox_now(), &again);
     if (file < 0)
         return again;
-    const double pace = is_paced(server, file) ? server->drain_at : 0, soon = mpiox_now() + run_s;
-    return pace > soon || pace <= 0 ? soon : pace; /* whether it is hurried is looked at now and then */
+    const double now = mpiox_now(), soon = now + run_s, at = pace_of(server, file, now) > 0 ? server->drain_at : 0;
+    return at > soon || at <= 0 ? soon : at; /* whether it is hurried is looked at now and then */
 }
 
 bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io)
@@ -315,7 +355,8 @@ bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io)
     if (server->closings == 0)
         return false;
     const int32_t number = next_file(server, now, &again);
-    if (number < 0 || (is_paced(server, number) && now < server->drain_at))
+    const double pace = number >= 0 ? pace_of(server, number, now) : 0;
+    if (number < 0 || (pace > 0 && now < server->drain_at))
         return false;
     mpiox_server_file *file = &server->files[number];
     if (file->drain.next == file->drain.count)
@@ -323,11 +364,11 @@ bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io)
     if (file->drain.count == 0)
         return busy ? false : end_file(server, number);
     io->file = number;
-    const int64_t bytes = gather(server, io);
+    const int64_t bytes = gather(server, io, pace);
     if (io->count == 0)
         return !busy;
-    if (file->drain.rate > 0)
-        server->drain_at = (now > server->drain_at ? now : server->drain_at) + (double)bytes / (double)file->drain.rate;
+    if (pace > 0)
+        server->drain_at = (now > server->drain_at ? now : server->drain_at) + (double)bytes / pace;
     const int code = mpiox_server_flush_behind(server, io);
     if (file->storage != NULL && is_draining(server, number))
         note_failure(server, number, code);

@@ -169,9 +169,13 @@ static bool age_one(mpiox_server *server, uint32_t frame, enum mpiox_residence f
         mpiox_server_reside(server, frame, from);
         return false;
     }
+    const int64_t dirty = mpiox_server_dirty_of(server, frame);
+    if (dirty > 0 && mpiox_server_is_scratch(server, mpiox_server_file_of(server, frame))) {
+        mpiox_server_reside(server, frame, from); /* out of the way of those that can leave */
+        return false;
+    }
     if (!may_leave(server, frame, which, now))
         return false;
-    const int64_t dirty = mpiox_server_dirty_of(server, frame);
     info->frequent = from == MPIOX_FREQUENT;
     info->incomplete = dirty > 0 && dirty < server->cache.page_bytes;
     mpiox_server_reside(server, frame, dirty > 0 ? MPIOX_LEAVING : MPIOX_REUSABLE);
@@ -205,8 +209,7 @@ static int age(mpiox_server *server, int32_t target, int which)
 
 /* ---- frames for pages that come ---------------------------------------------------------------------------------- */
 
-/* Make a reusable frame free. False: it is not to be had now. */
-static bool reuse(mpiox_server *server, uint32_t frame)
+bool mpiox_server_reuse(mpiox_server *server, uint32_t frame)
 {
     mpiox_frame_info *info = &server->info[frame];
     if (info->busy || info->wants != 0 || !mpiox_frame_try_exclusive(&server->cache, frame)) {
@@ -232,7 +235,7 @@ static uint32_t free_frame(mpiox_server *server)
 {
     const mpiox_frame_list *reusable = &server->lists[MPIOX_REUSABLE];
     for (int32_t left = reusable->count; server->lists[MPIOX_FREE].count == 0 && left > 0; left--)
-        (void)reuse(server, reusable->first);
+        (void)mpiox_server_reuse(server, reusable->first);
     return server->lists[MPIOX_FREE].last;
 }
 

@@ -25,6 +25,7 @@
 
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
+#include "mpiox_server_scratch.h"
 #include "mpiox_storage_staging.h"
 
 static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
@@ -238,6 +239,10 @@ void mpiox_server_ask_flush_barrier(mpiox_server *server, mpiox_slot *slot)
         answer(server, slot, MPIOX_E_ARG);
         return;
     }
+    if (mpiox_server_asks_to_keep(server, slot)) {
+        answer(server, slot, MPIOX_OK);
+        return;
+    }
     if (is_move(slot) && (result = mpiox_server_judge_migration(server, slot)) != MPIOX_MIGRATE_BARRIER) {
         answer(server, slot, result);
         return;
@@ -248,6 +253,8 @@ void mpiox_server_ask_flush_barrier(mpiox_server *server, mpiox_slot *slot)
     }
     if (is_move(slot))
         mpiox_server_begin_migration(server, slot);
+    if (slot->op == MPIOX_OP_DISCARD && slot->arg[1] == 1)
+        mpiox_server_end_scratch(server, slot->file);
     MPIOX_COUNT(server, flush_barriers, 1);
     if (what.cut >= 0)
         lower_end(server, what.file, what.cut);
@@ -404,7 +411,8 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
         .stamp = (++server->records_made << 20) + server->options.delegate,
         .targets = *targets,
         .drain = {.rate = slot->ahead[2] > 0 ? slot->ahead[2] : 0,
-                  .patience = slot->ahead[3] > 0 ? (double)slot->ahead[3] : 0},
+                  .patience = slot->ahead[3] > 0 ? (double)slot->ahead[3] : 0,
+                  .even = slot->ahead[4] == 1},
     };
     *targets = (mpiox_server_targets){0}; /* they are the file's now */
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "mpiox_server_evict.h"
+#include "mpiox_server_scratch.h"
 #include "mpiox_server_share.h"
 enum {
     AHEAD_STEPS = 16,  /* pages read ahead that are looked at with each request */
@@ -114,6 +115,11 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
     if (frame == MPIOX_CACHE_NO_FRAME) {
         if (mpiox_server_is_replica(server, slot->file) && mpiox_server_replicas_are_full(server)) {
             answer(server, slot, MPIOX_E_FULL);
+            return true;
+        }
+        if (mpiox_server_is_scratch(server, slot->file) &&
+            !mpiox_server_has_scratch_room(server, slot->arg[0] == 0, &slot->error)) {
+            answer(server, slot, MPIOX_E_IO);
             return true;
         }
         frame = mpiox_server_find_room(server, true);
@@ -240,7 +246,8 @@ static int32_t depth_of(const mpiox_server *server, mpiox_ahead_record *record)
 
 void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const int64_t *pages, int64_t count)
 {
-    if (count <= 0 || server->options.prefetch_pages <= 0 || server->ending || !is_open(server, file))
+    if (count <= 0 || server->options.prefetch_pages <= 0 || server->ending || !is_open(server, file) ||
+        mpiox_server_is_scratch(server, file))
         return;
     mpiox_ahead_record *record = &server->files[file].ahead;
     server->files[file].read = true;

@@ -13,7 +13,7 @@
 /* MPIOX_OP_REPLICA_MARK and _TRIM; returns the answer's result. */
 int mpiox_server_mark_replica(mpiox_server *server, int32_t file);
 int mpiox_server_trim_replica(mpiox_server *server, int32_t file);
-/* All clients have left. */
-void mpiox_server_forget_replicas(mpiox_server *server);
+/* The delegate ends: copies are discarded, and scratch files if all clients have left. */
+void mpiox_server_forget_copies(mpiox_server *server);
 
 #endif

@@ -28,6 +28,7 @@
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
 #include "mpiox_server_replica.h"
+#include "mpiox_server_scratch.h"
 
 static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
 static const double default_patience_s = 60;   /* until the first client comes */
@@ -137,6 +138,8 @@ static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_erro
                               &server->cache);
     if (code == MPIOX_OK)
         snprintf(server->cache.header->kept, sizeof server->cache.header->kept, "%s", name);
+    if (code == MPIOX_OK)
+        atomic_store(&server->cache.header->adopting, name[0] != '\0');
     return code == MPIOX_OK ? code : mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "formatting a cache");
 }
 
@@ -353,7 +356,7 @@ typedef struct service {
 static bool is_patient(const mpiox_server *server, int32_t file)
 {
     const int32_t flags = atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed);
-    return (flags & (MPIOX_FILE_REPLICA | MPIOX_FILE_STAGED)) != 0;
+    return (flags & (MPIOX_FILE_REPLICA | MPIOX_FILE_STAGED | MPIOX_FILE_SCRATCH)) != 0;
 }
 
 /* A page is dirty as a whole, if the token is not an old one. */
@@ -519,7 +522,7 @@ static void flush_at_end(service *self)
         pthread_mutex_lock(&server->lock);
         server->ending = true;
         mpiox_server_leave_behind(server);
-        mpiox_server_forget_replicas(server);
+        mpiox_server_forget_copies(server);
         if (!begun)
             begun = mpiox_server_empty(server, &done);
         pthread_mutex_unlock(&server->lock);
@@ -558,6 +561,7 @@ int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int
     end_threads(server, threads, count);
     server->keeps = server->cache.header->kept[0] != '\0' && mpiox_server_has_left(server);
     mpiox_server_drain_last(server);
+    mpiox_server_remove_scratch(server);
     mpiox_server_close_files(server, atomic_load(&server->clients) == 0);
     mpiox_cache_end_life(&server->cache, life);
     for (int i = 0; i < server->lost_count && i < MPIOX_LOST && i < max; i++)
@@ -570,6 +574,11 @@ void mpiox_server_stop(mpiox_server *server)
 {
     atomic_store(&server->stop, true);
     mpiox_futex_add(&server->cache.ring->bell);
+}
+
+void mpiox_server_adopted(mpiox_server *server)
+{
+    atomic_store(&server->cache.header->adopting, 0);
 }
 
 void mpiox_server_hurry(mpiox_server *server)

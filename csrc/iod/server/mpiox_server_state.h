@@ -105,10 +105,12 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     int64_t number;                 /* of the close, among those of all files */
     int64_t *pages, count, next;    /* that were dirty when the list was made, and the next of them */
     int64_t rate;                   /* bytes a second; 0: no limit */
+    bool even;                      /* no faster than it takes to be ready for the next close */
     double patience;                /* seconds that an ended job waits while it fails */
     double pause, again;            /* after a failure: until when */
     double failing_since;           /* 0: it does not */
     bool soon;                      /* somebody waits until it is whole */
+    bool holds_scratch;             /* of a scratch file: the delegate counts as an opener */
     bool left;                      /* given up: its bytes stay in the segment */
     atomic_bool ending;             /* a thread gives it its name */
 } mpiox_server_drain;
@@ -163,8 +165,12 @@ struct mpiox_server {
     bool ending;         /* no page comes into the cache any more */
     atomic_bool hurry;   /* mpiox_server_hurry() */
     int64_t closings;    /* files that were to be written behind their close, so far */
-    double drain_at;     /* when the next run of pages may begin, where there is a rate */
-    bool finish;         /* I/O threads: end when nothing is left to do */
+    struct {
+        double begun;            /* when the first file of the last checkpoint was closed; 0: none was */
+        double interval, before; /* from the one before to it, and once more; 0: not known */
+    } checkpoints;
+    double drain_at; /* when the next run of pages may begin, where there is a rate */
+    bool finish;     /* I/O threads: end when nothing is left to do */
 
     mpiox_schedule *schedule; /* what is next: files[].tree and `fills` in another order; NULL: as they are */
     int64_t order_until;      /* ns: it serves nothing before; MPIOX_SCHEDULE_NEVER: it does not wait */
@@ -257,6 +263,8 @@ void mpiox_server_reside_first(mpiox_server *server, uint32_t frame, enum mpiox_
 /* Copies of other delegates' pages, see mpiox_server_replica.h. May no further one come into the cache? */
 bool mpiox_server_is_replica(const mpiox_server *server, int32_t file);
 bool mpiox_server_replicas_are_full(const mpiox_server *server);
+/* Is it open, and never written (mpiox_server_scratch.h)? */
+bool mpiox_server_is_scratch(const mpiox_server *server, int32_t file);
 
 void mpiox_server_requests_append(mpiox_server *server, mpiox_requests *queue, mpiox_slot *slot);
 mpiox_slot *mpiox_server_requests_first(const mpiox_server *server, const mpiox_requests *queue); /* NULL: none */

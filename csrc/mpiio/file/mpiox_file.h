@@ -31,6 +31,7 @@ typedef struct mpiox_file {
     mpiox_layout layout;    /* rank 0's, the same on every rank */
     char *path, *real_path; /* as given; absolute (several nodes only, may be NULL) */
     bool staging;           /* path is a staging name (mpiox_storage_staging.h); set by who opens it */
+    bool scratch;           /* it is never written: a scratch file of the job (mpiox_mpi_staging.h); the same */
     int amode;
     uint64_t nonce; /* of this opening, the same on every rank: names a hidden file */
 

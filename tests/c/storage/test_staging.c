@@ -93,6 +93,20 @@ static void test_nothing_else_is_touched(void)
     unlink(path);
 }
 
+/* Who has bytes of the file is not known any more: it does not get its name. */
+static void test_what_lies_beside_it_is_gone(void)
+{
+    bool renamed;
+    CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 2), 0);
+    CHECK_EQUAL(mpiox_storage_staging_begin(staging, 0), 0);
+    unlink(parts);
+    CHECK_EQUAL(end(0, &renamed), ENOENT);
+    CHECK(!renamed && is_there(staging) && !is_there(path));
+    unlink(staging);
+    CHECK_EQUAL(mpiox_storage_staging_end(staging, 0, 1, 1, &renamed), 0); /* nobody wants it any more */
+    CHECK(!renamed);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 2 && chdir(argv[1]) == 0);
@@ -102,5 +116,6 @@ int main(int argc, char **argv)
     test_names();
     test_the_last_gives_the_name();
     test_nothing_else_is_touched();
+    test_what_lies_beside_it_is_gone();
     return check_exit();
 }

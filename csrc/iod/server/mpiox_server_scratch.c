@@ -1,0 +1,80 @@
+/*
+ * mpiox_server_scratch.c - files that exist only as long as the job (mpiox_close=never).
+ *
+ * Problem.    A scratch file lives in the caches of the job's delegates alone. It must not take frames without end, for
+ *             then nobody would get one any more, and nothing of it may be left behind.
+ * Algorithm.  An empty file under its staging name stands for it in the file system. Its dirty pages never leave the
+ *             cache by themselves: syncs and closes do not ask for it, and a page that finds no room is refused. An
+ *             eighth of the frames, one at least, is left to other files. When all clients have left its pages are
+ *             discarded, and the empty file is removed by each delegate that is the first to come to it.
+ *             What has to find the bytes in a file all the same (atomic mode, openings without delegates, a survivor of
+ *             a dead delegate) finds them in the one that stands for it: flush barriers that drop pages write them.
+ * Guarantee.  Whatever a client has been told is written can be read until the job ends, or a delegate and all who map
+ *             its memory are killed.
+ */
+#include "mpiox_server_scratch.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mpiox_server_evict.h"
+#include "mpiox_storage_staging.h"
+
+enum { OTHERS = 8 }; /* part of the frames that is not for scratch files */
+
+/* Take a page out that nobody has written. */
+static bool make_room(mpiox_server *server, int32_t file)
+{
+    uint32_t next;
+    for (uint32_t frame = server->files[file].frames.first; frame != MPIOX_CACHE_NO_FRAME; frame = next) {
+        next = server->info[frame].links[MPIOX_LINK_FILE].next;
+        if (mpiox_server_dirty_of(server, frame) == 0 && mpiox_server_reuse(server, frame))
+            return true;
+    }
+    return false;
+}
+
+bool mpiox_server_has_scratch_room(mpiox_server *server, bool write, mpiox_error *error)
+{
+    const int32_t frames = server->cache.frame_count, others = write && frames >= OTHERS ? frames / OTHERS : 1;
+    int32_t used = 0;
+    for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++)
+        used += mpiox_server_is_scratch(server, file) ? server->files[file].frames.count : 0;
+    if (used < frames - others)
+        return true;
+    for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
+        if (mpiox_server_is_scratch(server, file) && make_room(server, file))
+            return true;
+    }
+    (void)mpiox_error_set(error, MPIOX_E_IO, ENOSPC, -1, -1, "a scratch file does not fit into mpiox_delegate_cache");
+    return false;
+}
+
+bool mpiox_server_asks_to_keep(const mpiox_server *server, const mpiox_slot *slot)
+{
+    return slot->op == MPIOX_OP_FLUSH && mpiox_server_is_scratch(server, slot->file) &&
+           (slot->arg[2] == 1 || slot->arg[3] != 1);
+}
+
+void mpiox_server_end_scratch(mpiox_server *server, int32_t file)
+{
+    _Atomic int32_t *flags = &server->cache.header->files[file].flags;
+    if (!mpiox_server_is_scratch(server, file))
+        return;
+    atomic_fetch_and(flags, ~MPIOX_FILE_SCRATCH);
+    if (server->files[file].drain.holds_scratch) {
+        server->files[file].drain.number = ++server->closings;
+        atomic_fetch_or(flags, MPIOX_FILE_DRAINING);
+    }
+}
+
+void mpiox_server_remove_scratch(const mpiox_server *server)
+{
+    for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES && atomic_load(&server->clients) == 0; file++) {
+        if (mpiox_server_is_scratch(server, file))
+            mpiox_storage_staging_remove(server->cache.header->files[file].path,
+                                         server->cache.header->files[file].device,
+                                         server->cache.header->files[file].inode);
+    }
+}
