@@ -193,7 +193,7 @@ def _document(
     from mpiio_ext.analytics.factors.extract import with_jobs
     from mpiio_ext.analytics.factors.files import Files
     from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
-    from mpiio_ext.analytics.run import conflicts, delegated, machine, parts
+    from mpiio_ext.analytics.run import conflicts, delegated, gains, machine, parts
     from mpiio_ext.analytics.run import files as accessed
     from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
@@ -205,7 +205,6 @@ def _document(
     program, processes, run_s = job["exe"] or job["app"] or "PROGRAM", job["processes"] or 1, job["run_time"] or 0.0
 
     own = {each["hint"] for each in library.hints(statistics)}
-
     measured = opening.paying(statistics, program, processes)
 
     def concrete(command: str) -> str | None:
@@ -224,9 +223,9 @@ def _document(
     _tell(rows, files, activity, seen, library.table(statistics))
     times = _times(files, activity, processes, run_s, seen)
     mapped = _mapped(files, activity, run_s)
-    spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped,
-                          no_cpu=given.share if given.loaded else 0.0)  # fmt: skip
     shares = parts.parts(seen, run_s) if seen is not None else []
+    spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped,
+                          waiting_s=parts.waiting_s(shares), no_cpu=given.share if given.loaded else 0.0)  # fmt: skip
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     silent = [] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))]
@@ -235,10 +234,11 @@ def _document(
     return _plain(
         program=program, sentence=opening.first_sentence(documents, spent, whole=not lacks),
         parts=shares, spent_on=parts.sentence(shares, run_s),
-        help=opening.help_of(documents, spent, measured, program, processes),
+        help=gains.help_of(documents, spent, measured, program, processes),
         facts=[*_facts(job, files, spent, crowded=crowded), *given.facts()], lacks=lacks, crowded=crowded,
         notices=[*silent, *through, *beside, *given.notice()],
-        findings=[dataclasses.asdict(one) | {"advice": opening.with_gain(one.advice, measured)}
+        findings=[dataclasses.asdict(one) | {"advice": gains.with_gains(one.advice, *gains.found(documents, one.title),
+                                                                        spent, processes, measured)}
                   for one in findings(told)],
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
         unknown=[*dict.fromkeys(text for one in documents for text in one["unknown"]), *map(_of_mapped, mapped[:1])],

@@ -64,3 +64,8 @@ def sentence(rows: Sequence[Mapping[str, Any]], run_s: float) -> str:
             if row["busiest_s"] >= _LEAST * whole]  # fmt: skip
     return f"Of that time: {', '.join(told)}."
 
+
+
+def waiting_s(rows: Sequence[Mapping[str, Any]]) -> float:
+    """Return the most that a rank waits for others (s)."""
+    return max((float(row["most_s"]) for row in rows if row["part"] == "waiting"), default=0.0)
