@@ -272,19 +272,19 @@ static void compare_piece(void *context, int64_t offset, int64_t position, int64
 static double now(void)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time); /* the same clock for all ranks of a host */
+    clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 /* Seconds from the first rank's begin to the last rank's end. With more ranks than processors some begin when
- * others have ended, and no rank's own time would say how long it took. On several hosts, which have no common
- * clock: the slowest rank's own time. */
+ * others have ended, and no rank's own time would say how long it took. On hosts without a common clock: the slowest
+ * rank's own time, which is too short for whoever does not wait for the others. */
 static double span(double begun)
 {
     const double ended = now();
     double mine[3] = {-begun, ended, ended - begun}, most[3];
     MPI_Allreduce(mine, most, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return network.hosts == 1 ? most[0] + most[1] : most[2];
+    return network.one_clock ? most[0] + most[1] : most[2];
 }
 
 typedef struct times {

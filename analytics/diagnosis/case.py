@@ -419,4 +419,4 @@ class Case:
         of = self.of_time if base <= self.time else "time of a process in calls"
         of_run = self.value(min(1.0, share * base / self.run_time)) if self.run_time > 0 else float("nan")
         return Finding(cause, title, *said, confidence, reason, evidence, files, names, advice, at_most,
-                       costs or not at_most, of, of_run)  # fmt: skip
+                       costs or not at_most, of, of_run, self.activity is not None and self.activity.lost)  # fmt: skip

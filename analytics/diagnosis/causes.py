@@ -5,7 +5,7 @@ time of the files that the rule is about (``at_most``), or, where that can be co
 against a cause keeps it away: small requests that are consecutive are no cause (the operating system merges them;
 IOMiner, Section III-F), nor is the only request of each open; where few ranks move the data, not all meet at an OST. A
 sure cause removes those that are only its effects (:data:`EFFECTS`). Rules about single ranks are in
-:mod:`.causes_ranks`, those about what happens when in :mod:`.causes_time`.
+:mod:`.causes_ranks` and :mod:`.causes_imbalance`, those about what happens when in :mod:`.causes_time`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from mpiio_ext.analytics.diagnosis.causes_calls import (
     shared_pointers,
     tiny_calls,
 )
+from mpiio_ext.analytics.diagnosis.causes_imbalance import stragglers
 from mpiio_ext.analytics.diagnosis.causes_ranks import (
     few_aggregators,
     few_writers,
     metadata,
     root_writes,
-    stragglers,
     syncs,
 )
 from mpiio_ext.analytics.diagnosis.causes_storage import (

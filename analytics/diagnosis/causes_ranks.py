@@ -20,13 +20,13 @@ from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
 
-def _collective(case: Case) -> Flags:
+def collective(case: Case) -> Flags:
     """Return for each file whether at least half of its MPI-IO calls are collective."""
     found: Flags = (case.per_file["no_collective"] <= 0.5) & (case.files["{collective}"] > 0)
     return found
 
 
-def _filled(case: Case) -> Flags:
+def filled(case: Case) -> Flags:
     """Return for each file whether no MPI-IO call asked for many of its bytes: something has filled it."""
     files, limits = case.files, case.limits
     sieved = np.nan_to_num(files["bytes_read"]) >= limits.read_modify_write * files["{bytes}"]
@@ -39,10 +39,10 @@ def _by_one(case: Case) -> Flags:
     One rank gives them all, or something else has filled the file, as MPI_File_preallocate does.
     """
     given = np.array([calls.given for calls in case.calls])
-    return _collective(case) & (_filled(case) | (given >= case.limits.one_rank))
+    return collective(case) & (filled(case) | (given >= case.limits.one_rank))
 
 
-def _busy(case: Case, chosen: Flags) -> float:
+def busy_share(case: Case, chosen: Flags) -> float:
     """Return the share of the chosen files' exclusive time in which their slowest rank is in data calls."""
     time = float(case.exclusive[chosen].sum())
     return float(np.nansum(case.in_calls[chosen])) / time if time > 0 else 0.0
@@ -65,7 +65,7 @@ def root_writes(case: Case) -> Finding | None:
     moved, total = np.nan_to_num(files["{bytes}"]), float(files.sum(files["{bytes}"])[0])
     root = case.per_job.get("root_writes", float("nan"))
     of_root = files["root_bytes_written"] >= limits.root * files["bytes_written"]
-    own = files.critical & (~_collective(case) | _by_one(case))
+    own = files.critical & (~collective(case) | _by_one(case))
     single = own & (case.movers * limits.one_rank <= 1) & ~_all_move(case)
     largest = int(np.argmax(np.where(single, moved, -1)))
     share, chosen = moved[largest] / total if single.any() and total > 0 else 0.0, np.arange(len(files)) == largest
@@ -79,7 +79,7 @@ def root_writes(case: Case) -> Finding | None:
     enough = limits.one_rank if not root >= share else max(limits.root, min(2 / case.processes, limits.one_rank))
     if not case.processes > 1 or not share >= enough or not chosen.any() or total < limits.one_rank_bytes:
         return None
-    busy, verb = _busy(case, chosen) >= limits.busy_rank, f"{files.direction}s"
+    busy, verb = busy_share(case, chosen) >= limits.busy_rank, f"{files.direction}s"
     most = share >= limits.one_rank
     if not most and few_writers(case) is not None:
         return None
@@ -96,9 +96,9 @@ def root_writes(case: Case) -> Finding | None:
                            share, "share"),
             *case.evidence("an equal part would be", 1 / case.processes, "share"),
             *case.evidence("processes", case.processes, "count"),
-            *case.evidence("time of the rank in calls, of the critical time", _busy(case, chosen), "share"),
+            *case.evidence("time of the rank in calls, of the critical time", busy_share(case, chosen), "share"),
         ],
-        [say.parallel_root(files.direction, filled=bool((_collective(case) & _filled(case) & chosen).any()))],
+        [say.parallel_root(files.direction, filled=bool((collective(case) & filled(case) & chosen).any()))],
         chosen,
         at_most=True,
         costs=sure,
@@ -130,7 +130,7 @@ def few_writers(case: Case) -> Finding | None:
         return None
     count = float(large.sum())
     chosen = files.critical & (files["{bytes}"] > 0)
-    if not 2 <= count <= ranks / 2 or (_collective(case) & chosen).any() or _busy(case, chosen) < limits.busy_rank:
+    if not 2 <= count <= ranks / 2 or (collective(case) & chosen).any() or busy_share(case, chosen) < limits.busy_rank:
         return None
     verb = "write" if case.write else "read"
     return case.finding(
@@ -144,7 +144,8 @@ def few_writers(case: Case) -> Finding | None:
         [
             *case.evidence("processes that move data", count, "count"),
             *case.evidence("processes", ranks, "count"),
-            *case.evidence("time of the slowest of them in calls, of the critical time", _busy(case, chosen), "share"),
+            *case.evidence("time of the slowest of them in calls, of the critical time", busy_share(case, chosen),
+                           "share"),
         ],
         [say.parallel_root(files.direction)],
         chosen,
@@ -157,13 +158,13 @@ def few_aggregators(case: Case) -> Finding | None:
     files, limits, ranks = case.files, case.limits, case.files["ranks"]
     stripes = np.nan_to_num(files["stripe_count"], nan=1.0)
     few = (case.movers * limits.one_rank <= 1) | ((case.movers <= ranks / 16) & (2 * case.movers <= stripes))
-    chosen = files.critical & _collective(case) & ~_by_one(case) & (ranks > 1) & few
+    chosen = files.critical & collective(case) & ~_by_one(case) & (ranks > 1) & few
     chosen &= files["{bytes}"] >= limits.aggregated_bytes  # a single round of the exchange needs one aggregator
     chosen &= ~(files["{bytes}"] * ranks <= limits.tiny_bytes * files["{collective}"])  # and so do tiny ones
     if not chosen.any():
         return None
     row = next(row for row in case.order if chosen[row])
-    count, sure = round(float(case.movers[row])), _busy(case, chosen) >= limits.busy_aggregator
+    count, sure = round(float(case.movers[row])), busy_share(case, chosen) >= limits.busy_aggregator
     who = f"{count} of {said(case.value(ranks[row]), 'count')} processes"
     late = sum(waiting_for_late(case, place) for place in case.order if chosen[place])  # not for the aggregator
     return case.finding(
@@ -177,7 +178,7 @@ def few_aggregators(case: Case) -> Finding | None:
             *case.evidence("bytes of the file over those of its slowest rank", float(case.movers[row]), "ratio"),
             *case.evidence("processes that opened it", float(ranks[row]), "count"),
             *case.evidence("OSTs of the file", float(files["stripe_count"][row]), "count"),
-            *case.evidence("time of that rank in calls, of the critical time", _busy(case, chosen), "share"),
+            *case.evidence("time of that rank in calls, of the critical time", busy_share(case, chosen), "share"),
         ],
         [say.aggregators(files.direction, max(2, int(min(ranks[row], np.nanmax([stripes[row], 8])))))],
         chosen,
@@ -396,101 +397,3 @@ def _of_a_rank(case: Case, times: Numbers, chosen: Flags) -> float:
     shared, own, others = (float(np.nansum(times[chosen & kind])) for kind in (~alone, alone & root, alone & ~root))
     side = min(case.processes, float((chosen & alone & ~root).sum()))
     return shared + max(own, others / max(side, 1.0))
-
-
-def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Return of each file the lag of its slowest rank, that rank's time, and bytes of it and of an average rank.
-
-    DXT has all ranks; without it a log has the slowest and the fastest one, with what they move both ways.
-    """
-    files, moved = case.files, np.nan_to_num(case.files["{bytes}"])
-    other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - moved
-    value, most = case.per_file["straggler"].copy(), files["slowest_rank_bytes"] - other
-    time, mean = files["slowest_rank_time"].copy(), moved / np.maximum(files["ranks"], 1.0)
-    lags = files["{time}"] >= 0.5 * (files["read_time"] + files["write_time"])  # else it does in the other direction
-    value = np.where(lags & ~_collective(case), value, np.nan)  # of collectives a rank carries out what others have
-    for place, row in case.traced(files.critical & (files["ranks"] > 1)):
-        ranks = max(float(files["ranks"][place]), float(len(row.ranks)))
-        if _collective(case)[place] or (files["{collective}"][place] > 0 and len(row.ranks) < ranks):
-            continue  # aggregators
-        if not row.busy.max() > 0:
-            continue
-        slowest = int(np.argmax(row.busy))
-        value[place], time[place] = 1 - row.busy.sum() / ranks / row.busy[slowest], row.busy[slowest]
-        most[place], mean[place] = row.moved[slowest], row.moved.sum() / ranks
-    return value, time, most, mean
-
-
-def stragglers(case: Case) -> Finding | None:
-    """The slowest rank needs far longer than the average one."""
-    files, ranks = case.files, case.files["ranks"]
-    value, time, most, mean = _of_ranks(case)
-    most_possible = 1 - 1 / np.where(ranks > 1, ranks, np.nan)
-    uneven = most >= case.limits.uneven * mean
-    chosen = files.critical & (value >= case.limits.straggler * np.where(uneven, most_possible, 1.0))
-    chosen &= files["{bytes}"] >= case.limits.one_rank_bytes
-    if not chosen.any():
-        return _uneven_files(case)
-    row = next(row for row in case.order if chosen[row])
-    traced = case.complete[row]
-    by_bytes = bool(uneven[row]) if traced else bool(most[row] > 2 * files["fastest_rank_bytes"][row])
-    sure = by_bytes and bool(uneven[row]) and _busy(case, chosen) >= case.limits.busy_straggler
-    return case.finding(
-        "stragglers",
-        f"{_LAGS[by_bytes]}.",
-        float(np.sum(np.where(chosen, value * np.minimum(case.exclusive, time), 0))),
-        "high" if sure else "medium" if by_bytes or traced else "low",
-        "DXT has time and bytes of every rank" if traced
-        else "slowest and fastest rank are in the log, the others only as a sum",
-        [
-            *case.evidence(
-                "time of the slowest rank that an average one does not need", case.mean(value, chosen), "share"
-            ),
-            *case.evidence("time of the slowest rank in calls", float(time[row]), "s"),
-            *case.evidence("bytes of the slowest rank", float(most[row]), "B"),
-            *case.evidence("bytes of the fastest rank", np.nan if traced else files["fastest_rank_bytes"][row], "B"),
-            *case.evidence("bytes of an average rank", float(mean[row]), "B"),
-        ],
-        [say.imbalance(by_bytes, bool(_collective(case)[chosen].any()))],
-        chosen,
-    )  # fmt: skip
-
-
-_LAGS = {
-    True: "Imbalance: the slowest rank needs far longer than an average one, and has more to do",
-    False: "The slowest rank needs far longer than an average one, with as much to do",
-}
-
-
-def _uneven_files(case: Case) -> Finding | None:
-    """Of files of one rank each, some have far more bytes, and take far longer."""
-    files = case.files
-    own = files.counted & (files["ranks"] == 1) & (files["{bytes}"] > 0)
-    own &= files["{bytes}"] >= 0.01 * np.max(files["{bytes}"], initial=0.0, where=own)  # not standard output
-    count = int(own.sum())
-    if count < 2 or not case.processes / 2 <= count <= case.processes:
-        return None
-    moved, times = files["{bytes}"][own], case.files["{time}"][own]
-    value, unevenness = _lag(times), float(moved[np.argmax(times)] / moved.mean())
-    if not value >= case.limits.straggler * (1 - 1 / count) or unevenness < case.limits.uneven:
-        return None
-    return case.finding(
-        "stragglers",
-        f"{_LAGS[True]}: a file of its own that is larger.",
-        value * float(times.max()),
-        "high",
-        "each rank has a file of its own, whose bytes and time are in the log",
-        [
-            *case.evidence("time of the slowest rank that an average one does not need", value, "share"),
-            *case.evidence("time of the slowest rank in calls", float(times.max()), "s"),
-            *case.evidence("its bytes", float(moved[np.argmax(times)]), "B"),
-            *case.evidence("bytes of an average rank", float(moved.mean()), "B"),
-        ],
-        [say.imbalance(by_bytes=True, collective=bool(_collective(case)[own].any()))],
-        own & (files["{bytes}"] >= case.limits.uneven * moved.mean()),
-    )
-
-
-def _lag(times: Numbers) -> float:
-    """Return the share of the longest time that an average one does not have."""
-    return float(1 - times.mean() / times.max()) if len(times) and times.max() > 0 else 0.0

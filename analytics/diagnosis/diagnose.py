@@ -262,7 +262,8 @@ def _notes(case: Case) -> list[str]:
             f"For {said(case.value(gaps), 'share')} of the span from first to last access there is no I/O: the"
             " bandwidth over that span makes the job look slower than its I/O is."
         )
-    if idle >= case.limits.gaps and case.calling <= case.time:
+    lost = case.activity is not None and case.activity.lost
+    if idle >= case.limits.gaps and case.calling <= case.time and not lost:
         notes.append(f"For {said(case.value(idle), 'share')} of the run time no file is read or written.")
     if case.busy < case.limits.busy:
         notes.append(

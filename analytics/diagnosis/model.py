@@ -86,6 +86,8 @@ class Finding:
         What `share` is a share of.
     of_run : float
         The same time as a share of the run time; NaN where that is unknown.
+    lost : bool
+        Whether the log has no records of other files.
     """
 
     cause: str
@@ -102,6 +104,7 @@ class Finding:
     costs: bool = True
     of: str = "critical time"
     of_run: float = float("nan")
+    lost: bool = False
 
     @property
     def explained(self) -> str:
@@ -110,7 +113,8 @@ class Finding:
         told = [f"{percent} of the {of}" for value, of in shares
                 if (percent := said(value, "share")) != "100 %" or not self.at_most]  # at most all says nothing
         bound = "at most " if self.at_most else ""
-        return bound + (f"{', '.join(told)} ({said(self.time, 's')})" if told else said(self.time, "s"))
+        text = bound + (f"{', '.join(told)} ({said(self.time, 's')})" if told else said(self.time, "s"))
+        return f"{text} in the files that the log has; {LOST}" if self.lost else text
 
     @property
     def rank(self) -> tuple[int, float]:

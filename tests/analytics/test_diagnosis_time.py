@@ -110,6 +110,25 @@ def test_the_rank_that_waits_is_not_the_one_that_works() -> None:
     assert causes(found)["waiting_calls"] == "high" and "turns" not in causes(found)
 
 
+@pytest.mark.parametrize("uneven", [False, True])
+def test_each_rank_writes_a_file_and_reads_another_ones(uneven: bool) -> None:
+    """Two ranks open each file and one of them writes it: over all files they are even, or one writes all of them."""
+    def of_one(rank: int) -> Row:
+        one = row([2.0], 2.0, [100.0 * MIB])
+        one.ranks = np.array([0 if uneven else rank])
+        one.requests = np.array([100.0])
+        return one
+
+    rows = [file(at, at + 2.0, **{**ROW, "ranks": 2, "processes": 8, "file_id": at, "writes": 100,
+                                  "write_size_1m_4m": 100, "bytes_written": 100 * MIB, "write_time": 2.0,
+                                  "slowest_rank_time": 2.0, "slowest_rank_bytes": 100 * MIB,
+                                  "fastest_rank_bytes": 0}) for at in range(8)]  # fmt: skip
+    heat = np.bincount([0 if uneven else at for at in range(8)], minlength=8) * 100.0 * MIB
+    activity = Activity("DXT", 8, 100.0, rows={(at, True): of_one(at) for at in range(8)}, heat={True: heat})
+    found = diagnose({**JOB, "processes": 8}, rows, activity=activity)
+    assert "stragglers" not in causes(found) and (causes(found).get("root_writes") is not None) == uneven, found.text()
+
+
 def test_headers_of_one_rank_between_large_pieces_of_all_are_no_turns() -> None:
     """All move as many bytes, and one at a time is in requests: one rank alone takes the time."""
     alone = row([7.6, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1], 8.0)

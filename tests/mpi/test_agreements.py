@@ -29,18 +29,20 @@ import mpiio_ext
 from mpi4py import MPI
 comm, folder = MPI.COMM_WORLD, pathlib.Path(sys.argv[1])
 rank, size = comm.rank, comm.size
-begun = ctypes.CDLL(None).inject_begun
+begun, sent = ctypes.CDLL(None).inject_begun, ctypes.CDLL(None).inject_sent
+sent.restype = ctypes.c_long
 PIECE = 1 << 14
-counts = {}
+counts, bytes_sent = {}, {}
 
 def counted(name, call, *arguments):
-    before = begun()
+    before, bytes_before = begun(), sent()
     try:
         call(*arguments)
         code = 0
     except MPI.Exception as error:
         code = error.Get_error_class()
     counts.setdefault(name, []).append((begun() - before, code))
+    bytes_sent.setdefault(name, []).append(sent() - bytes_before)
 
 def mine(pieces, letter=None, length=PIECE):
     return np.full(pieces * length, letter if letter is not None else ord("A") + rank, np.uint8)
@@ -116,16 +118,20 @@ for turn, unit in enumerate((65536, 65536, 4096, 65536)):
     assert np.array_equal(content(f"layout{turn}"), np.tile(np.repeat(np.arange(size) + ord("A"), 512), 64))
     fh.Close()
 
-gathered = comm.gather(counts)
+gathered, gathered_bytes = comm.gather(counts), comm.gather(bytes_sent)
 if rank == 0:
-    print(json.dumps({"counts": gathered}))
+    print(json.dumps({"counts": gathered, "bytes": gathered_bytes}))
 """
+#: Up to so many nodes agree by a message from each to each, more by one operation of the MPI library.
+FEW_NODES = 16
+#: What a node sends to each other one: five numbers, where all went ahead in the call before; else what its ranks have.
+NUMBERS, BROUGHT = 40, 192
 ONCE = ("next", "next read", "next end", "dealt", "idle")
 
 
 @pytest.mark.parametrize(("ranks", "each"), [(4, 2), *slow((18, 1))])
 def test_one_agreement_of_direct_collectives(extension: str, tmp_path: pathlib.Path, ranks: int, each: int) -> None:
-    """Leaders begin one operation of the MPI library in a call, other ranks none; an error is every rank's."""
+    """Leaders exchange one message in a call, and a short one, other ranks none; an error is every rank's."""
     script = tmp_path / "program.py"
     script.write_text(PROGRAM, encoding="utf-8")
     environment = {
@@ -133,16 +139,28 @@ def test_one_agreement_of_direct_collectives(extension: str, tmp_path: pathlib.P
         "MPIOX_RANKS_PER_NODE": f"{each}",
     }
     done = mpi_run([sys.executable, script, str(tmp_path)], ranks, env=environment, timeout_s=100)
-    counts = json.loads(done.stdout)["counts"]
+    found = json.loads(done.stdout)
+    counts, others = found["counts"], ranks // each - 1
+    once = 2 * others if others < FEW_NODES else 1
     for rank, of_rank in enumerate(counts):
         leads = rank % each == 0
         for name in ONCE:
-            assert of_rank[name] == [[int(leads), 0]] * len(of_rank[name]), (rank, name, of_rank[name])
+            assert of_rank[name] == [[once * leads, 0]] * len(of_rank[name]), (rank, name, of_rank[name])
         assert of_rank["open next"] == [[2 * leads, 0]]  # at once: the lowest values, and what rank 0 says
         assert of_rank["layout 1"] == [[2 * leads, 0]]
         assert of_rank["layout 2"] == of_rank["layout 3"] == [[3 * leads, 0]]  # what was prepared is of no use
-        assert of_rank["first"][1:] == [[int(leads), 0]] * 2, (rank, of_rank["first"])  # after the memory is made
+        assert of_rank["first"][1:] == [[once * leads, 0]] * 2, (rank, of_rank["first"])  # after the memory is made
         assert all(code == 0 for _, code in of_rank["mixed"] + of_rank["first"]), of_rank
-        assert of_rank["refused"] == [[int(leads), counts[2]["refused"][0][1]]] != [[int(leads), 0]], of_rank["refused"]
-        assert of_rank["after it"] == [[2 * leads, 0], [leads, 0]], of_rank["after it"]  # the last write was exchanged
-        assert of_rank["mixed"][0][0] > 1 or not leads, of_rank["mixed"]
+        refused = counts[2]["refused"][0][1]
+        assert refused != 0
+        assert of_rank["refused"] == [[2 * once * leads, refused]], of_rank["refused"]  # the error is told by itself
+        assert of_rank["after it"] == [[2 * once * leads, 0], [once * leads, 0]], of_rank  # the last one was exchanged
+        assert of_rank["mixed"][0][0] > once or not leads, of_rank["mixed"]
+    for rank, of_rank in enumerate(found["bytes"]):
+        if rank % each == 0 and others < FEW_NODES:
+            brought = of_rank["next"][0]
+            assert NUMBERS * others < brought <= BROUGHT * others, of_rank
+            assert of_rank["next"][1:] == [NUMBERS * others] * 2, of_rank
+            assert of_rank["next read"] == [brought] and of_rank["next end"] == [NUMBERS * others], of_rank
+        else:
+            assert not any(any(of_calls) for of_calls in of_rank.values()), of_rank

@@ -87,7 +87,11 @@ inject.inject_operation.argtypes = [ctypes.c_char_p, ctypes.c_int]
 reached = set()
 kinds = [(name, n) for name in ("Issend", "Isend", "Irecv") for n in (0, 2)]
 for kind, rank, write in itertools.product(kinds, range(comm.size), (True, False)):
-    arm = ("inject_operation", kind[0].encode(), kind[1])
+    agrees = rank % 2 == 0 and kind[0] != "Issend"  # leaders: two messages before the data and one after it; see below
+    if agrees and (write or (rank, kind[0]) == (0, "Irecv")):  # no data are sent or received so
+        continue
+    first = 2 if agrees else 0
+    arm = ("inject_operation", kind[0].encode(), first + kind[1])
     if attempt(rank, write, arm, ("inject_operation", b"", -1)):
         reached.add(kind)
 assert reached == set(kinds), reached
@@ -132,8 +136,9 @@ def test_operations_that_fail(extension: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("operation", "n", "message"),
     [
-        ("Iallgather", 0, "agreeing on the access region"),
-        ("Iallgather", 1, "exchanging views"),
+        ("Irecv", 0, "agreeing on the access region"),
+        ("Isend", 0, "agreeing on the access region"),
+        ("Irecv", 1, "exchanging views"),
         ("Imrecv", 0, "receiving a message from another node"),
     ],
 )

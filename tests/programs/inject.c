@@ -6,6 +6,7 @@
  *   inject_operation(name, n) the n-th (from 0) nonblocking operation PMPI_NAME from now on fails when it completes: it
  *                             is carried out, but the caller is told MPI_ERR_OTHER. inject_done(): one has; n < 0: end
  *   inject_begun()            how many nonblocking operations this process has begun
+ *   inject_sent()             how many bytes it has sent by MPI_Isend
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -19,12 +20,14 @@ extern void *__libc_malloc(size_t bytes);
 static volatile size_t malloc_low, malloc_high;
 static char operation[32];
 static int countdown = -1, done, operations;
+static long sent;
 static MPI_Request marked = MPI_REQUEST_NULL;
 
 void inject_malloc(long low, long high);
 void inject_operation(const char *name, int n);
 int inject_done(void);
 int inject_begun(void);
+long inject_sent(void);
 
 void inject_malloc(long low, long high)
 {
@@ -48,6 +51,11 @@ int inject_done(void)
 int inject_begun(void)
 {
     return operations;
+}
+
+long inject_sent(void)
+{
+    return sent;
 }
 
 void *malloc(size_t bytes)
@@ -125,7 +133,11 @@ int PMPI_Iallreduce(const void *from, void *to, int n, MPI_Datatype type, MPI_Op
 
 int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
+    int size;
+
     REAL(Isend, const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+    PMPI_Type_size(type, &size);
+    sent += (long)n * size;
     return begun("Isend", real(buffer, n, type, to, tag, comm, request), request);
 }
 

@@ -131,19 +131,26 @@ uint32_t mpiox_wait_at_most(mpiox_futex *word, uint32_t old, double seconds)
     }
 }
 
+/* Who yields to others is behind all of them for a time slice, and what he waits for may have come long before. Where
+ * that has happened a moment ago the process sleeps at once, and is woken in time. */
 void mpiox_wait_backoff(mpiox_backoff *backoff)
 {
-    static const double yielding_s = 200e-6;
+    static const double yielding_s = 200e-6, long_s = 50e-6, moment_s = 0.1;
+    static _Thread_local double crowded_until;
     const struct timespec nap = {0, 20 * 1000};
     const double now = mpiox_now();
     if (backoff->since == 0)
         backoff->since = now;
     if (is_limited())
         count_step(&backoff->waited, now);
-    if (now - backoff->since < yielding_s)
-        sched_yield();
-    else
+    if (now < crowded_until || now - backoff->since >= yielding_s) {
         nanosleep(&nap, NULL);
+        return;
+    }
+    sched_yield();
+    const double back = mpiox_now();
+    if (back - now > long_s)
+        crowded_until = back + moment_s;
 }
 
 void mpiox_wait_reach(mpiox_futex *word, uint32_t target, const mpiox_idle *idle)

@@ -169,7 +169,7 @@ int mpiox_topology_agree(mpiox_topology *topology, mpiox_error *error, int n, in
 void mpiox_topology_end_step(mpiox_topology *topology);
 void mpiox_topology_wait_steps(mpiox_topology *topology);
 /* Only inside the `serial` function of a barrier, on the rank that runs it; false: MPI failed. The leaders: all[i] =
- * what that of node i brings, `bytes` bytes each (with some MPI libraries a message from each node to each); each of
+ * what that of node i brings, `bytes` bytes each (up to 16 nodes: a message from each to each); each of
  * n <= MPIOX_TOPOLOGY_NODE_VALUES values becomes the lowest that any brings; `data` becomes that of `node`'s. */
 bool mpiox_topology_gather_nodes(mpiox_topology *topology, const void *mine, size_t bytes, void *all);
 bool mpiox_topology_lowest_of_nodes(mpiox_topology *topology, int n, int64_t *values);

@@ -129,6 +129,30 @@ void mpiox_topology_wait_steps(mpiox_topology *t)
 
 /* ---- between nodes ----------------------------------------------------------------------------------------------- */
 
+/* Few nodes: one message from each to each, and nobody waits for what another has to receive first: on its way it may
+ * be asleep, or wait for a core. */
+static bool gather_few(mpiox_topology *t, const void *mine, size_t bytes, void *all)
+{
+    MPI_Request requests[2 * FEW_NODES];
+    int n = 0, code = MPI_SUCCESS;
+    memcpy((char *)all + (size_t)t->node * bytes, mine, bytes);
+    for (int i = 1; i < t->n_nodes; i++, n++) {
+        const int from = (t->node + i) % t->n_nodes;
+        if (PMPI_Irecv((char *)all + (size_t)from * bytes, (int)bytes, MPI_BYTE, from, 0, t->leader_comm,
+                       &requests[n]) != MPI_SUCCESS) {
+            requests[n] = MPI_REQUEST_NULL;
+            code = MPI_ERR_OTHER;
+        }
+    }
+    for (int i = 1; i < t->n_nodes; i++, n++)
+        if (PMPI_Isend(mine, (int)bytes, MPI_BYTE, (t->node + i) % t->n_nodes, 0, t->leader_comm, &requests[n]) !=
+            MPI_SUCCESS) {
+            requests[n] = MPI_REQUEST_NULL;
+            code = MPI_ERR_OTHER;
+        }
+    return mpiox_topology_wait(n, requests, NULL, NULL) == MPIOX_OK && code == MPI_SUCCESS;
+}
+
 bool mpiox_topology_gather_nodes(mpiox_topology *t, const void *mine, size_t bytes, void *all)
 {
     MPI_Request request;
@@ -137,11 +161,12 @@ bool mpiox_topology_gather_nodes(mpiox_topology *t, const void *mine, size_t byt
         return true;
     }
     mpiox_wait_for("an answer of the other nodes", -1);
+    if (t->n_nodes <= FEW_NODES)
+        return gather_few(t, mine, bytes, all);
     const int code = PMPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, t->leader_comm, &request);
     return mpiox_topology_finish(code, &request) == MPIOX_OK;
 }
 
-/* Few nodes: one message from each to each, and nobody waits for what another has to receive first. */
 static bool lowest_of_few(mpiox_topology *t, int n, int64_t *values)
 {
     int64_t all[FEW_NODES * MPIOX_TOPOLOGY_NODE_VALUES];

@@ -18,6 +18,12 @@
 #include "mpiox_integer.h"
 #include "mpiox_partition.h"
 
+/* A contribution's period, which accesses of the same length from the same place of a tile of the view have. */
+typedef struct mpiox_known_period {
+    int64_t place, length; /* stream bytes; length 0: none is known */
+    int64_t period;
+} mpiox_known_period;
+
 typedef struct mpiox_buffers {
     mpiox_file *file; /* borrowed */
 
@@ -39,6 +45,7 @@ typedef struct mpiox_buffers {
     mpiox_plan *plan;         /* file domains of the last call; owned */
     mpiox_extent *extents[2]; /* scratch for one window: [0] while copying, [1] while doing I/O; owned */
     int64_t extents_max;
+    mpiox_known_period known_period; /* of this rank's last access that had to be looked at */
 } mpiox_buffers;
 
 /* How far this rank has come with one local aggregator's windows. */

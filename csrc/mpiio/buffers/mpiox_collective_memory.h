@@ -38,7 +38,8 @@ enum {
     MPIOX_CONTRIBUTION_ACROSS = 32,   /* this rank's access crosses overlapping tiles of its view */
     MPIOX_CONTRIBUTION_NO_EDGES = 64, /* this rank accesses something and has not summed its pieces' edges */
     MPIOX_CONTRIBUTION_LIST = 128,    /* this rank's view is a list too long for a contribution */
-    MPIOX_CONTRIBUTION_WAITS = 256    /* this rank accesses something and has not done so yet */
+    MPIOX_CONTRIBUTION_WAITS = 256,   /* this rank accesses something and has not done so yet */
+    MPIOX_CONTRIBUTION_FAILED = 512   /* of a reduction: there is an error */
 };
 
 typedef struct mpiox_interval {
@@ -78,8 +79,8 @@ typedef struct mpiox_reduction {
     int32_t disjoint;    /* 1: proven that no byte is accessed by two ranks */
     int32_t interleaved; /* 1: file ranges of ranks overlap, wide gaps left out */
     int32_t n_occupied;
-    mpiox_error error;                           /* of the lowest rank that has one */
     mpiox_interval occupied[MPIOX_OCCUPIED_MAX]; /* ascending, disjoint; together they hold every access */
+    mpiox_error error;                           /* of the lowest rank that has one */
 } mpiox_reduction;
 
 /* What the ranks of one node bring together; only where there are several nodes. */

@@ -84,14 +84,11 @@ static int64_t count_pieces(const mpiox_typemap *view, mpiox_contribution *contr
 
 /* From the first piece to the first one behind a gap of a window or more: where pieces are dealt to the ranks in turn,
  * after so many bytes it is the same rank's turn. */
-static int64_t period_of(const mpiox_file *file, const mpiox_contribution *contribution, int64_t window_bytes)
+static int64_t find_period(const mpiox_file *file, const mpiox_contribution *contribution, int64_t window_bytes)
 {
     enum { LOOKS = 64 };
     const int64_t end = contribution->position + contribution->length;
     int64_t offset = contribution->first;
-    if (mpiox_topology_one_node(file->topology) || contribution->pieces < 2 ||
-        (contribution->flags & MPIOX_CONTRIBUTION_ACROSS))
-        return INT64_MAX;
     for (int i = 0; i < LOOKS; i++) {
         const int64_t position = mpiox_typemap_position(file->view, offset + window_bytes - file->displacement);
         if (position >= end)
@@ -102,6 +99,20 @@ static int64_t period_of(const mpiox_file *file, const mpiox_contribution *contr
         offset = next;
     }
     return INT64_MAX;
+}
+
+/* The same; of an access to the same part of another tile it is known. */
+static int64_t period_of(mpiox_buffers *b, const mpiox_contribution *contribution)
+{
+    const mpiox_file *file = b->file;
+    if (contribution->length == 0 || contribution->pieces < 2 || mpiox_topology_one_node(file->topology) ||
+        (contribution->flags & MPIOX_CONTRIBUTION_ACROSS))
+        return INT64_MAX;
+    const int64_t place = contribution->position % mpiox_typemap_size(file->view);
+    if (b->known_period.length != contribution->length || b->known_period.place != place)
+        b->known_period = (mpiox_known_period){place, contribution->length,
+                                               find_period(file, contribution, b->window_bytes)};
+    return b->known_period.period;
 }
 
 /* Is the view a list; and the edges of the pieces, where the descriptions of views may not prove that no two ranks
@@ -173,7 +184,9 @@ void mpiox_contribution_write(mpiox_call *call)
         }
         contribution->granule = granule;
     }
-    contribution->period = contribution->length > 0 ? period_of(file, contribution, b->window_bytes) : INT64_MAX;
+    if (file->new_view)
+        b->known_period.length = 0;
+    contribution->period = period_of(b, contribution);
     describe_pieces(file, contribution);
     call->first = contribution->first;
     call->last = contribution->last;

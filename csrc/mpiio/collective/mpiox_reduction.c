@@ -10,6 +10,7 @@
  *            the rest only if they have not.
  * Guarantee. Every rank returns with the same reduction and the same error; a rank with a local error takes part.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,7 +164,7 @@ static void reduce_node(mpiox_buffers *b, mpiox_reduction *s)
         const mpiox_contribution *contribution = &b->contributions[i];
         mpiox_reduction one;
         reduction_clear(&one);
-        one.flags = contribution->flags;
+        one.flags = contribution->flags | (contribution->error.code != MPIOX_OK ? MPIOX_CONTRIBUTION_FAILED : 0);
         one.error = contribution->error;
         if (contribution->length > 0) {
             one.start = contribution->first;
@@ -187,6 +188,22 @@ static void reduce_node(mpiox_buffers *b, mpiox_reduction *s)
     s->disjoint = (s->flags & MPIOX_CONTRIBUTION_WAITS) && views_disjoint(b); /* nobody asks where all went ahead */
 }
 
+/* Leaders: all nodes' reductions, as far as they say something: mostly a seventh. */
+static bool gather(mpiox_topology *topology, const mpiox_reduction *s, mpiox_reduction *all)
+{
+    enum { FEW = 4 }; /* intervals */
+    const size_t brief = offsetof(mpiox_reduction, occupied) + FEW * sizeof *s->occupied;
+    bool enough = true;
+    if (!mpiox_topology_gather_nodes(topology, s, brief, all))
+        return false;
+    for (int n = topology->n_nodes - 1; n >= 0; n--) {
+        memmove(&all[n], (char *)all + (size_t)n * brief, brief);
+        all[n].error.code = MPIOX_OK;
+        enough = enough && all[n].n_occupied <= FEW && !(all[n].flags & MPIOX_CONTRIBUTION_FAILED);
+    }
+    return enough || mpiox_topology_gather_nodes(topology, s, sizeof *s, all);
+}
+
 /* All nodes' reductions into one, the same everywhere. */
 static void combine_nodes(mpiox_collective *collective, mpiox_reduction *s)
 {
@@ -197,7 +214,7 @@ static void combine_nodes(mpiox_collective *collective, mpiox_reduction *s)
         return;
     /* Without the others' reductions nobody here knows what they go on to do: they would wait for this node for ever.
      * */
-    if (!mpiox_topology_gather_nodes(topology, s, sizeof *s, all))
+    if (!gather(topology, s, all))
         mpiox_file_give_up(collective->buffers.file, MPIOX_E_MPI, -1, -1, "agreeing on the access region");
     for (int n = 0; n < topology->n_nodes; n++)
         collective->buffers.nodes[n] = (mpiox_node_access){{all[n].start, all[n].end}, all[n].bytes};

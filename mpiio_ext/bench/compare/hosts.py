@@ -2,8 +2,8 @@
 
 The cluster's sources are in the source checkout (``scripts/cluster``, see docs/clusters.md), not in the installed
 package; outside a checkout there are no hosts. What a launch leaves on any host is ended by the mark in its
-environment. The hosts' clock is the machine's, but the micro-benchmark does not know: its times are those of the
-slowest rank.
+environment. The hosts' clock is the machine's, which the micro-benchmark finds out: its times are from the
+first rank's begin to the last one's end, as on one node.
 """
 
 from __future__ import annotations

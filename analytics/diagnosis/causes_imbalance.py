@@ -1,0 +1,142 @@
+"""The rules about imbalance: a rank needs longer than the others, as it has more to do or for another reason.
+
+Problem. The slowest rank of a file is in the log, with what it moves both ways; of a job that has many files it may be
+another one in each.
+
+Algorithm. DXT has the time and bytes of each rank in each file, HEATMAP its bytes in all. A rank has more to do where
+it moves 1.5 times what an average one does of those that move any. Ranks that are even over all files are no imbalance.
+
+Guarantees. Aggregators of collective calls, and what fills a file before the ranks write (MPI_File_preallocate), are no
+imbalance of the program.
+"""
+
+from __future__ import annotations
+
+import collections
+
+import numpy as np
+
+from mpiio_ext.analytics.diagnosis import advice as say
+from mpiio_ext.analytics.diagnosis.case import Case
+from mpiio_ext.analytics.diagnosis.causes_ranks import busy_share, collective, filled
+from mpiio_ext.analytics.diagnosis.model import Finding
+from mpiio_ext.analytics.tables.arrays import Numbers
+
+
+def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Return of each file the lag of its slowest rank, that rank's time, and bytes of it and of an average rank.
+
+    DXT has all ranks; without it a log has the slowest and the fastest one, with what they move both ways.
+    """
+    files, moved = case.files, np.nan_to_num(case.files["{bytes}"])
+    other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - moved
+    value, most = case.per_file["straggler"].copy(), files["slowest_rank_bytes"] - other
+    time, mean = files["slowest_rank_time"].copy(), moved / np.maximum(files["ranks"], 1.0)
+    lags = files["{time}"] >= 0.5 * (files["read_time"] + files["write_time"])  # else it does in the other direction
+    value = np.where(lags & ~collective(case), value, np.nan)  # of collectives a rank carries out what others have
+    for place, row in case.traced(files.critical & (files["ranks"] > 1)):
+        ranks = float(len(row.ranks))  # those that move data this way: others may have opened it for the other
+        if collective(case)[place] or (files["{collective}"][place] > 0 and ranks < files["ranks"][place]):
+            continue  # aggregators
+        if not row.busy.max() > 0:
+            continue
+        slowest = int(np.argmax(row.busy))
+        value[place], time[place] = 1 - row.busy.sum() / ranks / row.busy[slowest], row.busy[slowest]
+        most[place], mean[place] = row.moved[slowest], row.moved.sum() / ranks
+    return value, time, most, mean
+
+
+def _balanced(case: Case) -> tuple[bool, bool]:
+    """Return whether all ranks move as much over all files, and whether they take as long for it; false if unknown.
+
+    A rank that is the slowest in one file may be the fastest in the next, as where each writes a file of its own and
+    reads another one's.
+    """
+    limits, processes, traced = case.limits, max(case.processes, 1.0), case.traced(case.files.critical)
+    heat = None if case.activity is None else case.activity.heat.get(case.write)
+    as_much = heat is not None and heat.sum() > 0 and bool(heat.max() < limits.uneven * heat.mean())
+    if len(traced) < len(case.order):
+        return as_much, False
+    busy: collections.Counter[int] = collections.Counter()
+    for _, row in traced:
+        busy.update(dict(zip(row.ranks.tolist(), row.busy.tolist(), strict=True)))
+    return as_much, max(busy.values(), default=0.0) < limits.uneven * sum(busy.values()) / processes
+
+
+def stragglers(case: Case) -> Finding | None:
+    """The slowest rank needs far longer than the average one."""
+    files, ranks = case.files, case.files["ranks"]
+    value, time, most, mean = _of_ranks(case)
+    as_much, as_long = _balanced(case)
+    if as_long:
+        return None
+    value[filled(case) & np.array([calls.alike for calls in case.calls])] = np.nan  # not by what ranks write
+    most_possible = 1 - 1 / np.where(ranks > 1, ranks, np.nan)
+    uneven = (most >= case.limits.uneven * mean) & (not as_much)
+    chosen = files.critical & (value >= case.limits.straggler * np.where(uneven, most_possible, 1.0))
+    chosen &= files["{bytes}"] >= case.limits.one_rank_bytes
+    if not chosen.any():
+        return _uneven_files(case)
+    row = next(row for row in case.order if chosen[row])
+    traced = case.complete[row]
+    by_bytes = bool(uneven[row]) if traced else bool(not as_much and most[row] > 2 * files["fastest_rank_bytes"][row])
+    sure = by_bytes and bool(uneven[row]) and busy_share(case, chosen) >= case.limits.busy_straggler
+    return case.finding(
+        "stragglers",
+        f"{_LAGS[by_bytes]}.",
+        float(np.sum(np.where(chosen, value * np.minimum(case.exclusive, time), 0))),
+        "high" if sure else "medium" if by_bytes or traced else "low",
+        "DXT has time and bytes of every rank" if traced
+        else "slowest and fastest rank are in the log, the others only as a sum",
+        [
+            *case.evidence(
+                "time of the slowest rank that an average one does not need", case.mean(value, chosen), "share"
+            ),
+            *case.evidence("time of the slowest rank in calls", float(time[row]), "s"),
+            *case.evidence("bytes of the slowest rank", float(most[row]), "B"),
+            *case.evidence("bytes of the fastest rank", np.nan if traced else files["fastest_rank_bytes"][row], "B"),
+            *case.evidence("bytes of an average rank", float(mean[row]), "B"),
+        ],
+        [say.imbalance(by_bytes, bool(collective(case)[chosen].any()))],
+        chosen,
+    )  # fmt: skip
+
+
+_LAGS = {
+    True: "Imbalance: the slowest rank needs far longer than an average one, and has more to do",
+    False: "The slowest rank needs far longer than an average one, with as much to do",
+}
+
+
+def _uneven_files(case: Case) -> Finding | None:
+    """Of files of one rank each, some have far more bytes, and take far longer."""
+    files = case.files
+    own = files.counted & (files["ranks"] == 1) & (files["{bytes}"] > 0)
+    own &= files["{bytes}"] >= 0.01 * np.max(files["{bytes}"], initial=0.0, where=own)  # not standard output
+    count = int(own.sum())
+    if count < 2 or not case.processes / 2 <= count <= case.processes:
+        return None
+    moved, times = files["{bytes}"][own], case.files["{time}"][own]
+    value, unevenness = _lag(times), float(moved[np.argmax(times)] / moved.mean())
+    if not value >= case.limits.straggler * (1 - 1 / count) or unevenness < case.limits.uneven:
+        return None
+    return case.finding(
+        "stragglers",
+        f"{_LAGS[True]}: a file of its own that is larger.",
+        value * float(times.max()),
+        "high",
+        "each rank has a file of its own, whose bytes and time are in the log",
+        [
+            *case.evidence("time of the slowest rank that an average one does not need", value, "share"),
+            *case.evidence("time of the slowest rank in calls", float(times.max()), "s"),
+            *case.evidence("its bytes", float(moved[np.argmax(times)]), "B"),
+            *case.evidence("bytes of an average rank", float(moved.mean()), "B"),
+        ],
+        [say.imbalance(by_bytes=True, collective=bool(collective(case)[own].any()))],
+        own & (files["{bytes}"] >= case.limits.uneven * moved.mean()),
+    )
+
+
+def _lag(times: Numbers) -> float:
+    """Return the share of the longest time that an average one does not have."""
+    return float(1 - times.mean() / times.max()) if len(times) and times.max() > 0 else 0.0
