@@ -192,7 +192,7 @@ def _document(
     from mpiio_ext.analytics.factors.extract import with_jobs
     from mpiio_ext.analytics.factors.files import Files
     from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
-    from mpiio_ext.analytics.run import arrays, conflicts, delegated, parts
+    from mpiio_ext.analytics.run import arrays, conflicts, delegated, gains, parts
     from mpiio_ext.analytics.run import files as accessed
     from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
@@ -222,8 +222,9 @@ def _document(
         row["arrays"] = arrays.told(seen.views.get(row["file"], ())) if seen is not None else ""
     times = _times(files, activity, processes, run_s, seen)
     mapped = _mapped(files, activity, run_s)
-    spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped)
     shares = parts.parts(seen, run_s) if seen is not None else []
+    spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped,
+                          waiting_s=parts.waiting_s(shares))  # fmt: skip
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     silent = [] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))]
@@ -232,10 +233,11 @@ def _document(
     return _plain(
         program=program, sentence=opening.first_sentence(documents, spent, whole=not lacks),
         parts=shares, spent_on=parts.sentence(shares, run_s),
-        help=opening.help_of(documents, spent, measured, program, processes),
+        help=gains.help_of(documents, spent, measured, program, processes),
         facts=_facts(job, files, spent, crowded=crowded), lacks=lacks, crowded=crowded,
         notices=[*silent, *through, *beside],
-        findings=[dataclasses.asdict(one) | {"advice": opening.with_gain(one.advice, measured)}
+        findings=[dataclasses.asdict(one) | {"advice": gains.with_gains(one.advice, *gains.found(documents, one.title),
+                                                                        spent, processes, measured)}
                   for one in findings(told)],
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
         unknown=[*dict.fromkeys(text for one in documents for text in one["unknown"]), *map(_of_mapped, mapped[:1])],

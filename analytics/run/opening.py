@@ -7,8 +7,7 @@ finding of the diagnosis that explains enough of it, in a phrase of its own for 
 where these took most of it; else the file with most of it, with its bandwidth. What would help is the finding's first
 advice, with the program's own command.
 
-Guarantees. A cause is said without reservation only where its confidence is high. A gain is said only where the library
-has measured what it is computed from; else it is said to be unknown.
+Guarantees. A cause is said without reservation only where its confidence is high. Gains: :mod:`.gains`.
 """
 
 from __future__ import annotations
@@ -52,6 +51,7 @@ class Spent:
     other_s : time in calls on files that are not counted, at most.
     files : rows of the page, those that took the most time first.
     mapped : files in mapped memory, whose accesses may have taken a part of the time that matters.
+    waiting_s : most that a rank waits for others; 0 where nobody has told.
     """
 
     io_s: float
@@ -60,6 +60,7 @@ class Spent:
     other_s: float = 0.0
     files: Sequence[Document] = ()
     mapped: Sequence[str] = ()
+    waiting_s: float = 0.0
 
 
 #: Advice that a program under the library has taken already.
@@ -276,40 +277,11 @@ def paying(statistics: Sequence[Document], program: str, processes: int) -> dict
             return {
                 "text": "Delegates that collect these accesses",
                 "command": concrete(f"mpirun -n RANKS mpiio-ext run -H {hint} -- PROGRAM", program, processes),
-                "gain": f"{least} to {most} times, by what the library measured, if the file system moves 1 MiB in 10"
-                        " to 1 ms",
+                "gain": f"{least} to {most} times faster, by what the library measured, if the file system moves 1 MiB"
+                        " in 10 to 1 ms",
+                "most": most,
             }  # fmt: skip
     return None
-
-
-def with_gain(advice: Sequence[str], measured: Mapping[str, str] | None) -> list[str]:
-    """Return the next steps of a finding, each with its gain: as the library has measured it, or not known."""
-    found = []
-    for text in advice:
-        if measured is not None and "delegates" in text:
-            found.append(f"{measured['text']}. Command: `{measured['command']}` Gain: {measured['gain']}.")
-        else:
-            found.append(text if "mpiio-ext tune" in text else f"{text} Gain: not known.")
-    return found
-
-
-def help_of(told: Sequence[Document], spent: Spent, measured: Mapping[str, str] | None, program: str, processes: int
-            ) -> dict[str, str] | None:
-    """Return what would help first: text, command, gain; None where nothing was found."""
-    if (first := leading(told, spent)) is None:
-        return None
-    finding = first[0]
-    if measured is not None and finding["cause"] == "small_requests":
-        return dict(measured)
-    advice = next(iter(finding["advice"]), None)
-    if advice is None:
-        return None
-    command = next((each["command"] for each in finding["advice"] if each["command"] and "tune" not in each["command"]),
-                   "")  # fmt: skip
-    text = next((each["text"] for each in finding["advice"] if each["command"] == command), advice["text"])
-    tune = concrete("mpiio-ext tune -- PROGRAM", program, processes)
-    known = "not known; `" + tune + "` measures it" if command else "not known"
-    return {"text": text.rstrip("."), "command": command, "gain": known}
 
 
 def help_sentence(advice: Mapping[str, str] | None) -> str:

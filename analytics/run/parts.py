@@ -58,3 +58,8 @@ def sentence(rows: Sequence[Mapping[str, Any]], run_s: float) -> str:
     told = [f"{row['name']} {share_text(row['mean_s'], whole)}" for row in inside if row["mean_s"] >= _LEAST * whole]
     return f"Of that time: {', '.join(told)}."
 
+
+
+def waiting_s(rows: Sequence[Mapping[str, Any]]) -> float:
+    """Return the most that a rank waits for others (s)."""
+    return max((float(row["most_s"]) for row in rows if row["part"] == "waiting"), default=0.0)

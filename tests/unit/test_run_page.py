@@ -21,7 +21,7 @@ from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.timeline import rank_chart
-from mpiio_ext.analytics.run import delegated, gather, library, opening, over_time
+from mpiio_ext.analytics.run import delegated, gains, gather, library, opening, over_time
 from mpiio_ext.analytics.run import files as accessed
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
@@ -263,7 +263,7 @@ def test_opening_is_told_where_it_took_most_of_the_time() -> None:
     small = told("small_requests", "Small.", mean_request=512.0, time=3.0)
     words = "; 6 s of 10 s were opening and closing files, and other calls that neither read nor write."
     assert said(small, opening_s=6.0) == f"Your program spent 38 % of its time in I/O{words}"
-    assert opening.help_of(small, opening.Spent(io_s=10.0, run_s=26.3, opening_s=6.0), None, "./app", 4) is None
+    assert gains.help_of(small, opening.Spent(io_s=10.0, run_s=26.3, opening_s=6.0), None, "./app", 4) is None
     storm = told("metadata", "Metadata storm.", opens_of_a_process=3000.0, time=6.0)
     assert "3,000 opens by each rank" in said(storm, opening_s=6.0)
 
@@ -305,7 +305,7 @@ def test_little_io_is_said_to_be_little() -> None:
 def test_what_is_hardly_likely_is_not_told_first() -> None:
     weak, seen = told("unaligned", "Requests.", confidence="low"), told("slow_file", "Files.", confidence="low")
     assert said(weak).endswith("no cause of slow I/O stands out.")
-    assert opening.help_of(weak, SPENT, None, "./app", 4) is None
+    assert gains.help_of(weak, SPENT, None, "./app", 4) is None
     weak[0]["findings"] += seen[0]["findings"]
     assert "a slow server" in said(weak)
 
@@ -329,24 +329,29 @@ def test_time_in_delegates_is_told_where_it_is_most_of_it() -> None:
     assert "on average" not in delegated.notice(["a"], rows, 4, 4.5) + delegated.notice(["a"], [], 4, 0.0)
 
 
-def test_a_gain_is_named_only_where_it_was_measured() -> None:
+def test_a_gain_has_a_basis() -> None:
+    """What the library has measured comes first; else it is at most the time that the finding is about."""
     small = told("small_requests", "Small (independent calls).", mean_request=64.0)
     small[0]["findings"][0]["advice"] = [{"text": "Many files: Do.", "command": ""},
                                          {"text": "Sort: Use it.", "command": "mpiio-ext run -H a=1 -- app"}]
-    plain = opening.help_of(small, SPENT, None, "./app", 4)
-    assert opening.help_sentence(plain) == ("What would help: use it: `mpiio-ext run -H a=1 -- app`. Gain: not known; "
-                                            "`mpiio-ext tune -- mpirun -n 4 ./app` measures it.")  # fmt: skip
+    plain = gains.help_of(small, SPENT, None, "./app", 4)
+    assert opening.help_sentence(plain) == (
+        "What would help: use it: `mpiio-ext run -H a=1 -- app`. Gain: at most 38 % of the run, the time in these"
+        " calls; `mpiio-ext tune -- mpirun -n 4 ./app` measures it.")  # fmt: skip
     says = "would pay here: about 2.8 to 11 times for these accesses, if …; try mpiox_delegates=2"
-    measured = opening.help_of(small, SPENT, opening.paying([{"delegation": says}], "./app", 4), "./app", 4)
-    assert measured is not None and measured["gain"].startswith("2.8 to 11 times")
+    paying = opening.paying([{"delegation": says}], "./app", 4)
+    measured = gains.help_of(small, SPENT, paying, "./app", 4)
+    assert measured is not None and measured["gain"].startswith("up to 35 % of the run, these accesses 2.8 to 11 times")
     assert opening.help_sentence(measured).startswith("What would help: delegates that collect these accesses: `")
     assert measured["command"] == "mpirun -n 4 mpiio-ext run -H mpiox_delegates=2 -- ./app"
     assert opening.paying([{"delegation": "2 delegates"}], "./app", 4) is None
-    steps = ["Sort.", "Let delegates collect them.", "Let the tuner: `mpiio-ext tune -- ./app`"]
-    assert opening.with_gain(steps, None) == [
-        "Sort. Gain: not known.", "Let delegates collect them. Gain: not known.", steps[2]]  # fmt: skip
-    with_both = opening.with_gain(steps, opening.paying([{"delegation": says}], "./app", 4))
-    assert "mpiox_delegates=2 -- ./app` Gain: 2.8 to 11 times" in with_both[1] and with_both[2] == steps[2]
+    steps = ["Let the tuner: `mpiio-ext tune -- ./app`", "Sort.", "Let delegates collect them."]
+    finding, way = gains.found(small, "Small (independent calls).")
+    at_most = "Gain: at most 38 % of the run, the time in these calls."
+    assert gains.with_gains(steps, finding, way, SPENT, 4, None) == [
+        f"Sort. {at_most}", f"Let delegates collect them. {at_most}", steps[0]]  # fmt: skip
+    with_both = gains.with_gains(steps, finding, way, SPENT, 4, paying)
+    assert "mpiox_delegates=2 -- ./app` Gain: up to 35 % of the run" in with_both[0] and with_both[2] == steps[0]
 
 
 def test_columns_without_values_are_left_out(tmp_path: pathlib.Path) -> None:

@@ -1,0 +1,149 @@
+"""What a next step would gain: at most the time that its finding is about, and less where counts of this run tell.
+
+Problem. A number without a basis is worse than none, and "not known" helps nobody to choose.
+
+Algorithm. A step can take away no more than the time of the calls that its finding is about, as a share of the run:
+that bound is known of every finding. Of accesses it is the time of their files, with what libraries do in these calls;
+of waits it is that of the rank that waits most. Where small accesses would be collected, the run knows how many there
+are and how many bytes they move; what it does not know, how long a large request takes, is given as a range.
+
+Guarantees. Every gain says what it is based on. None is above the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.run.opening import concrete, leading, share_text
+from mpiio_ext.common.units import size_text
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.run.opening import Spent
+
+#: What the time of a finding is, where it is not that of the accesses themselves.
+_TIME_OF = {
+    "late_rank": "the time in which ranks wait for it", "waiting_calls": "the time of these waits",
+    "exchange": "the time without requests", "turns": "the time in which ranks wait for their turn",
+    "syncs": "the time of these syncs", "metadata": "the time of these calls",
+    "shared_opens": "the time of these calls", "shared_pointer": "the time of these waits",
+}  # fmt: skip
+#: Bytes of the requests that small accesses are collected to, and how long one takes (s): as of delegates, in
+#: csrc/core/stats/mpiox_stats_paying.c.
+_LARGE, _LARGE_S = 1 << 20, (0.001, 0.01)
+#: Accesses that are collected: at most so long, and at least so many.
+_SMALL, _FEWEST = 1 << 14, 1000
+#: Steps by which they are; those words begin their texts.
+_COLLECTS = ("Use collective calls",)
+#: A step that makes a request of each piece: it costs where these are many.
+_PIECES = "ds_write=disable"
+#: Causes whose time is that of waits, and those whose time is that of a part of the calls on a file.
+_WAITS, _OF_A_PART = ("late_rank", "waiting_calls", "exchange"), ("syncs", "metadata", "shared_opens")
+
+
+def bound_s(finding: Mapping[str, Any], spent: Spent) -> float:
+    """Return the time that a finding is about (s): what any step can take away."""
+    time_s, names = float(finding["time"]["value"]), set(finding["files"])
+    if finding["cause"] in _WAITS:
+        time_s = max(time_s, spent.waiting_s)
+    elif finding["cause"] not in _OF_A_PART:
+        of_files = sum(row["time_s"] for row in spent.files if row["file"] in names)
+        time_s = spent.io_s if any(name.startswith("and ") for name in names) else max(time_s, of_files)
+    return min(time_s, spent.io_s)
+
+
+def bound(finding: Mapping[str, Any], spent: Spent) -> str:
+    """Return the gain of a step of a finding of which no more is known."""
+    of = _TIME_OF.get(finding["cause"], "the time in these calls")
+    return f"at most {share_text(bound_s(finding, spent), spent.run_s)} of the run, {of}"
+
+
+def _collected_s(finding: Mapping[str, Any], direction: str, spent: Spent, processes: int) -> tuple[float, float, str]:
+    """Return the least and the most time (s) after small accesses are collected, and the counts; "": they are not."""
+    names = set(finding["files"])
+    rows = [row for row in spent.files if row["file"] in names]
+    verb = "written" if direction == "write" else "read"
+    size, count = (sum(row[name] or 0 for row in rows) for name in (f"{verb}_bytes", f"{direction}s"))
+    if count < _FEWEST or not 0 < size <= _SMALL * count:
+        return 0.0, 0.0, ""
+    requests = max(size / _LARGE, processes)
+    least, most = (requests / processes * each for each in _LARGE_S)
+    return least, most, f"{count:,.0f} requests of {size_text(size / count)} would become {requests:,.0f}"
+
+
+def gain(text: str, finding: Mapping[str, Any], direction: str, spent: Spent, processes: int) -> str:
+    """Return the gain of a step, with its basis.
+
+    Parameters
+    ----------
+    text : of the advice.
+    finding, direction : which it is of.
+    """
+    most_s = bound_s(finding, spent)
+    if finding["cause"] == "small_requests" and text.startswith(_COLLECTS):
+        least, most, counts = _collected_s(finding, direction, spent, processes)
+        high, low = (share_text(max(most_s - each, 0.0), spent.run_s) for each in (least, most))
+        if counts and most_s > least:
+            range_ = f"up to {high}" if most_s <= most or low == high else f"{low} to {high}"
+            return (f"{range_} of the run, if all can be collected and the file system moves 1 MiB in 10 to 1 ms:"
+                    f" {counts}")  # fmt: skip
+    if _PIECES in text:
+        return f"{bound(finding, spent)}; it costs time where the pieces are many, since each becomes a request"
+    return bound(finding, spent)
+
+
+def _of(measured: Mapping[str, str], finding: Mapping[str, Any], spent: Spent) -> str:
+    """Return the gain of the step that the library has measured, as a share of the run, too."""
+    up_to = share_text(bound_s(finding, spent) * (1 - 1 / float(measured["most"])), spent.run_s)
+    return f"up to {up_to} of the run, these accesses {measured['gain']}"
+
+
+def found(told: Sequence[Mapping[str, Any]], title: str) -> tuple[Mapping[str, Any], str]:
+    """Return the finding of a title and its direction; where both directions have it, that which takes longer."""
+    of = [(one, diagnosis["direction"]) for diagnosis in told for one in diagnosis["findings"] if one["title"] == title]
+    return max(of, key=lambda pair: float(pair[0]["time"]["value"]))
+
+
+def with_gains(
+    advice: Sequence[str], finding: Mapping[str, Any], direction: str, spent: Spent, processes: int,
+    measured: Mapping[str, str] | None,
+) -> list[str]:  # fmt: skip
+    """Return the next steps of a finding, each with its gain, those whose gain is measured first.
+
+    Parameters
+    ----------
+    advice : texts of its steps, with their commands.
+    finding, direction : it as the diagnosis has it, and of which.
+    measured : the step of which the library has measured the gain (`opening.paying`); None: there is none.
+    """
+    first, rest, tune = list[str](), list[str](), list[str]()
+    for text in advice:
+        if "mpiio-ext tune" in text:
+            tune.append(text)
+        elif measured is not None and "delegates" in text:
+            of = _of(measured, finding, spent)
+            first.append(f"{measured['text']}. Command: `{measured['command']}` Gain: {of}.")
+        else:
+            rest.append(f"{text} Gain: {gain(text, finding, direction, spent, processes)}.")
+    return [*first, *rest, *tune]
+
+
+def help_of(
+    told: Sequence[Mapping[str, Any]], spent: Spent, measured: Mapping[str, str] | None, program: str, processes: int
+) -> dict[str, str] | None:  # fmt: skip
+    """Return what would help first: text, command, gain; None where nothing was found."""
+    if (first := leading(told, spent)) is None:
+        return None
+    finding, direction = first
+    if measured is not None and finding["cause"] == "small_requests":
+        return {**measured, "gain": _of(measured, finding, spent)}
+    advice = next(iter(finding["advice"]), None)
+    if advice is None:
+        return None
+    command = next((each["command"] for each in finding["advice"] if each["command"] and "tune" not in each["command"]),
+                   "")  # fmt: skip
+    text = next((each["text"] for each in finding["advice"] if each["command"] == command), advice["text"])
+    told_gain = gain(f"{text} {command}", finding, direction, spent, processes)
+    tune = concrete("mpiio-ext tune -- PROGRAM", program, processes)
+    return {"text": text.rstrip("."), "command": command,
+            "gain": f"{told_gain}; `{tune}` measures it" if command else told_gain}  # fmt: skip
