@@ -55,7 +55,7 @@ class Checkpoints:
         """One sentence, and the risk."""
         return (f"{self.count} checkpoints of up to {size_text(self.size_bytes)}, waits {self.wait_s:.2g} s for each "
                 f"and computes {self.compute_s:.2g} s: {' '.join(self.hints)} would write them behind it; "
-                "until a file is written, a crash of its node loses it (docs/howto/checkpoint.md)")  # fmt: skip
+                "until a file is written, a crash of its node loses it")  # fmt: skip
 
 
 @dataclass(slots=True)
