@@ -47,7 +47,7 @@ def turns(case: Case) -> Finding | None:
     seen = case.activity
     if not alone[case.files.critical].all():
         return None
-    if seen is None or case.traced(case.files.critical & (case.files["ranks"] > 1)):
+    if seen is None or any(case.complete):
         return None
     together, bins = seen.in_turn.get(case.write, (0.0, 0))
     if not 0 < together <= limits.in_turn:

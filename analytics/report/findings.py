@@ -39,7 +39,7 @@ class Known:
     disks : which disks were down or not ready when it began.
     limits : from which values on something is a cause.
     unread : logs that were named and cannot be read; whose they are is not known.
-    waited_s : seconds in which a rank had no CPU, on average: a finding that only tells of waiting does not count then.
+    waited_s : seconds in which every rank had no CPU: a finding that only tells of waiting does not count then.
     """
 
     anonymous: bool = False

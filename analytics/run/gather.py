@@ -214,7 +214,7 @@ def _document(
         return None if taken else opening.concrete(command, program, processes)
 
     given = machine.of(recordings[0]) if recordings is not None else machine.Machine()
-    told = diagnoses(tables, Known(activity=activity, waited_s=given.waited_s if given.loaded else 0.0),
+    told = diagnoses(tables, Known(activity=activity, waited_s=given.least_s if given.loaded else 0.0),
                      concrete=concrete)  # fmt: skip
     documents = [one["document"] for one in told]
     files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")

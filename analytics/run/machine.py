@@ -29,11 +29,14 @@ class Machine:
     Attributes
     ----------
     wall_s, cpu_s, waited_s : from MPI_Init to MPI_Finalize; on a CPU; ready to run, and without one.
+    least_s : the last of the rank that waited least: one that sleeps in requests waits for no CPU meanwhile, while
+        those that look for its messages do.
     """
 
     wall_s: float = 0.0
     cpu_s: float = 0.0
     waited_s: float = 0.0
+    least_s: float = 0.0
 
     @property
     def share(self) -> float:
@@ -69,4 +72,4 @@ def of(folder: Path) -> Machine:
     if not len(rows):
         return Machine()
     wall_s, cpu_s, waited_s = (float(each) for each in rows.mean(axis=0) / 1e9)
-    return Machine(wall_s=wall_s, cpu_s=cpu_s, waited_s=waited_s)
+    return Machine(wall_s=wall_s, cpu_s=cpu_s, waited_s=waited_s, least_s=float(rows[:, 2].min() / 1e9))
