@@ -168,6 +168,11 @@ class Calls:
     first : the rank with least of them; -1 if not known.
     alike : that rank and the one with most move the same number of bytes by MPI-IO, and any.
     unclosed : MPI-IO has opened it, and nobody has closed it.
+    asked : mapping of bool to array (5)
+        Of calls of MPI-IO that read (False) or write (True): pairs of successive ones of a rank, with places that are
+        known; those of them that are adjacent, that lie behind, and that have the distance of the pair before; and
+        calls whose place is not known.
+    askers : ranks that move bytes by MPI-IO.
     """
 
     syncs: int = 0
@@ -184,6 +189,8 @@ class Calls:
     first: int = -1
     alike: bool = False
     unclosed: bool = False
+    asked: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
+    askers: set[int] = dataclasses.field(default_factory=set)
 
 
 @dataclasses.dataclass

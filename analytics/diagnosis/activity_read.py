@@ -33,6 +33,7 @@ from mpiio_ext.analytics.diagnosis.activity import (
     Union,
     merged,
 )
+from mpiio_ext.analytics.diagnosis.late import Late
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 from mpiio_ext.common.darshanfile import Access, DamagedLogError, DarshanFile, Requests
 
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 #: Requests that are looked at together; blocks that are kept of a file.
 _BATCH = 1 << 18
 _MOST_BLOCKS = 1 << 20
-#: MPI-IO calls of a rank on a file that are held against those of the others.
-_MOST_CALLS = 1 << 14
 #: Buckets of sizes (quarter octaves) and of durations (half octaves from 2**-24 s).
 _SIZES, _DURATIONS, _SHORTEST = 192, 80, -24
 
@@ -268,46 +267,6 @@ def _batches(log: DarshanFile, module: str, found: Activity) -> Iterator[_Batch]
         yield _Batch(kept)
 
 
-class _Late:
-    """Who makes each MPI-IO call of a file last, and how long the others have waited for it, while records come.
-
-    A rank is late by what it does between its calls: where it leaves the call before later than others, as an
-    aggregator does, the time in that call is not counted.
-    """
-
-    def __init__(self) -> None:
-        self.latest, self.pause, self.who = np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
-        self.starts, self.pauses = np.zeros(0), np.zeros(0)
-        self.ranks: set[int] = set()
-        self.alike = True
-
-    def add(self, start: Numbers, end: Numbers, rank: int) -> None:
-        """Add the calls of one rank."""
-        pause = np.append(0.0, np.maximum(start[1:] - end[:-1], 0.0))[:_MOST_CALLS]
-        start = start[:_MOST_CALLS]
-        if not self.ranks:
-            self.latest, self.pause, self.who = start.copy(), pause.copy(), np.full(len(start), rank)
-            self.starts, self.pauses = np.zeros(len(start)), np.zeros(len(start))
-        if len(start) != len(self.starts) or rank in self.ranks:
-            self.alike = False
-            return
-        self.ranks.add(rank)
-        last = start > self.latest
-        self.latest, self.pause = np.where(last, start, self.latest), np.where(last, pause, self.pause)
-        self.who = np.where(last, rank, self.who)
-        self.starts += start
-        self.pauses += pause
-
-    def lost(self, ranks: int) -> tuple[float, int]:
-        """Return the seconds that an average rank waits, and for whom most often; 0 where not all make these calls."""
-        count = len(self.ranks)
-        if not self.alike or count < max(ranks, 2):
-            return 0.0, -1
-        wait = np.clip(np.minimum(self.latest - self.starts / count, self.pause - self.pauses / count), 0.0, None)
-        for_whom = np.bincount(self.who, wait)
-        return float(wait.sum()), int(np.argmax(for_whom))
-
-
 class _Sums:
     """Sums of one file in one direction, while batches come."""
 
@@ -317,7 +276,7 @@ class _Sums:
         self.sums = np.zeros(5)
         self.union, self.called = Union(), Union()
         self.calls: collections.defaultdict[int, float] = collections.defaultdict(float)
-        self.late = _Late()
+        self.late = Late()
         self.blocks: list[Whole] = []
         self.kept, self.every = 0, 1
         stripes = layout.stripes if 1 < layout.stripes <= 4096 and layout.stripe_bytes > 0 else 0
@@ -368,6 +327,7 @@ def _add_requests(found: Activity, log: DarshanFile, layouts: Mapping[int, Layou
             _add_durations(found, batch, batch.write[batch.of] == way, way)
     for batch in _batches(log, "DXT_MPIIO", found) if "DXT_MPIIO" in log.modules else ():
         _add_ways(ways, batch)
+        _add_asked(found, batch)
         for number, (file, access) in enumerate(zip(batch.file.tolist(), batch.records, strict=True)):
             if (into := sums.get((file, access.write))) is not None:
                 start, end = batch.part(number)
@@ -413,6 +373,23 @@ def _add_records(sums: dict[tuple[int, bool], _Sums], batch: _Batch, layouts: Ma
         into.ranks[access.rank] = new
         into.union.add(*merged(*batch.part(number)))
         _add_places(into, batch, batch.place(number), access)
+
+
+def _add_asked(found: Activity, batch: _Batch) -> None:
+    """Add how calls of MPI-IO follow each other."""
+    after = batch.before()
+    after = after[(batch.offset[after] >= 0) & (batch.offset[after - 1] >= 0)]
+    distance = batch.offset[after] - batch.offset[after - 1] - batch.length[after - 1]
+    counts = [np.bincount(batch.of[after], which, len(batch.records)) for which in (
+        np.ones(len(after)), distance == 0, distance >= 0, _regular(batch, after, distance))]  # fmt: skip
+    values = np.stack([*counts, batch.sum((batch.offset < 0).astype(float))]).T
+    moved = batch.sum(batch.length.astype(float)) > 0
+    for file, way, rank, moves, value in zip(batch.file.tolist(), batch.write.tolist(), batch.rank.tolist(),
+                                             moved.tolist(), values, strict=True):  # fmt: skip
+        calls = found.calls.setdefault(file, Calls())
+        calls.asked[bool(way)] = calls.asked.get(bool(way), np.zeros(5)) + value
+        if moves:
+            calls.askers.add(int(rank))
 
 
 def _regular(batch: _Batch, after: Whole, distance: Whole) -> Numbers:

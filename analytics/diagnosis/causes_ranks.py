@@ -111,8 +111,8 @@ def _of_one(case: Case, own: Flags) -> tuple[int, float] | None:
     HEATMAP has the bytes of each rank.
     """
     heat = None if case.activity is None else case.activity.heat.get(case.write)
-    if heat is None or not heat.sum() > 0 or len(heat) < 2:
-        return None
+    if heat is None or len(heat) < 2 or not 0 < heat.max() * 0.02 > heat.min():
+        return None  # all move more than a header: ranks differ then, no more
     rank, moved = int(np.argmax(heat)), np.nan_to_num(case.files["{bytes}"])
     share = min(float(heat[rank] / heat.sum()), float(moved[own].sum() / max(moved.sum(), 1.0)))
     return (rank, share) if share >= case.limits.one_rank else None
@@ -167,13 +167,14 @@ def few_aggregators(case: Case) -> Finding | None:
     count, sure = round(float(case.movers[row])), busy_share(case, chosen) >= limits.busy_aggregator
     who = f"{count} of {said(case.value(ranks[row]), 'count')} processes"
     late = sum(waiting_for_late(case, place) for place in case.order if chosen[place])  # not for the aggregator
+    sure &= not late >= limits.late * float(case.exclusive[chosen].sum())
     return case.finding(
         "few_aggregators",
         f"Too few aggregators: {who} {files.direction}{'s' * (count == 1)} all the data of the collective calls.",
         max(0.0, float(case.exclusive[chosen].sum()) - late),
         "high" if sure else "medium",
         "the slowest rank has the bytes of the file, the calls are collective"
-        + ("" if sure else "; it is in calls for a small part of the time only"),
+        + ("" if sure else "; it is in calls for a small part of the time only, or ranks wait for a late one, too"),
         [
             *case.evidence("bytes of the file over those of its slowest rank", float(case.movers[row]), "ratio"),
             *case.evidence("processes that opened it", float(ranks[row]), "count"),

@@ -105,7 +105,7 @@ def _again(case: Case) -> Numbers:
     ends = files["max_offset_read"] + 1
     again: Numbers = np.where((files["ranks"] > 1) & (ends > 1), files["bytes_read"] / np.maximum(ends, 1.0), np.nan)
     each = (again <= 1.1 * files["ranks"]) | (case.per_file["non_consecutive"] < limits.non_consecutive)
-    all_read = ~(case.movers < limits.alike_ranks * files["ranks"]) & ~(files["{collective}"] > 0)
+    all_read = ~(case.movers < np.maximum(limits.alike_ranks * files["ranks"], 1.5)) & ~(files["{collective}"] > 0)
     sieved = (files["bytes_written"] > 0) & (files["mpiio_bytes_written"] > 0)
     enough = again >= np.maximum(limits.again, limits.alike_ranks * files["ranks"])
     return np.where(each & all_read & ~sieved & enough & (not case.write), again, np.nan)

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 #: Share of the critical time from which a finding is shown as a warning.
 _WARNING = 0.2
+#: Causes that are known by times alone, and beginnings of titles of such where the cause may be known otherwise, too;
+#: and the share of their time from which on a wait for a CPU explains it.
+_OF_WAITING = ("exchange", "late_rank", "waiting_calls", "slowed_down", "slow_file", "turns")
+_TIMES_ALONE = ("The slowest rank needs", "Each small ")
+_BY_CPU = 0.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,6 +39,7 @@ class Known:
     disks : which disks were down or not ready when it began.
     limits : from which values on something is a cause.
     unread : logs that were named and cannot be read; whose they are is not known.
+    waited_s : seconds in which a rank had no CPU, on average: a finding that only tells of waiting does not count then.
     """
 
     anonymous: bool = False
@@ -42,6 +48,7 @@ class Known:
     disks: DiskStates | None = None
     limits: Limits = dataclasses.field(default_factory=Limits)
     unread: Sequence[str] = ()
+    waited_s: float = 0.0
 
 
 def diagnoses(
@@ -56,12 +63,13 @@ def diagnoses(
     """
     from mpiio_ext.analytics.diagnosis import diagnose
 
-    how = {name: value for name, value in vars(known or Known()).items() if name != "unread"}
+    how = {name: value for name, value in vars(known or Known()).items() if name not in ("unread", "waited_s")}
     found: list[tuple[tuple[bool, bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:
         one = diagnose(tables["darshan_job"], tables["darshan_file"], direction,
                        own_share=(own_share or {}).get(direction), **how)  # fmt: skip
         one = one if concrete is None else _concrete(one, concrete)
+        one = _without_waiting(one, 0.0 if known is None else known.waited_s)
         alone = direction == _DIRECTIONS[-1] and not found and bool(one.findings)  # metadata calls of neither direction
         if one.critical_files or alone:
             shown = [_shown(finding, direction) for finding in one.findings]
@@ -72,6 +80,13 @@ def diagnoses(
             told = {"document": one.to_dict(), "text": one.text(), "shown": shown}
             found.append(((sure, not needless, time), told))
     return [told for _, told in sorted(found, key=lambda item: item[0], reverse=True)]
+
+
+def _without_waiting(one: Diagnosis, waited_s: float) -> Diagnosis:
+    """Return a diagnosis without findings of waiting that missing CPUs explain: of times alone, not of requests."""
+    kept = [each for each in one.findings if not (
+        waited_s >= _BY_CPU * each.time and (each.cause in _OF_WAITING or each.title.startswith(_TIMES_ALONE)))]
+    return one if len(kept) == len(one.findings) else dataclasses.replace(one, findings=kept)
 
 
 def _concrete(one: Diagnosis, concrete: Callable[[str], str | None]) -> Diagnosis:

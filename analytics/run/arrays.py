@@ -48,6 +48,35 @@ def told(views: Collection[str]) -> str:
     return "; ".join([*told[:_MOST], *([f"and {len(told) - _MOST} more arrays"] if len(told) > _MOST else [])])
 
 
+def pieces(views: Collection[str]) -> str:
+    """Return in which pieces views have a file, in words; "" where each is contiguous, or none is known."""
+    found: set[int | None] = set()
+    for view in views:
+        try:
+            made = parse(view.rpartition(" ")[2])
+            if made.size not in (made.extent, piece := _piece(made)):
+                found.add(piece)
+        except ViewError:
+            found.add(None)
+    known = sorted(each for each in found if each is not None)
+    if not found:
+        return ""
+    sizes = dict.fromkeys(size_text(each, exact=True) for each in (known[0], known[-1])) if None not in found else ()
+    return f"in pieces{' of ' * bool(sizes)}{' to '.join(sizes)}, strided by a view"
+
+
+def _piece(made: FileType) -> int | None:
+    """Return the bytes of a contiguous piece of a file type with gaps; None where they are not known."""
+    if (shape := _shape(made)) is None:
+        return None
+    sizes, block, piece = shape
+    for whole, part in zip(reversed(sizes), reversed(block), strict=True):
+        piece *= part
+        if part != whole:
+            break
+    return piece
+
+
 def _by(numbers: tuple[int, ...]) -> str:
     return " × ".join(f"{number:,}" if number != _UNKNOWN else "…" for number in numbers)
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _DELEGATED = ("delegated_calls", "delegated_writes", "delegated_reads")
 #: Share of the time in I/O from which on the time in delegates is told.
 _MOST = 0.5
+#: Bytes of the library's requests over those of calls from which on some were no calls.
+_MORE = 1.1
 _WAYS = (("bytes_read", "mpiio_bytes_read"), ("bytes_written", "mpiio_bytes_written"))
 #: Columns that requests of POSIX have made, but those of metadata calls.
 _OF_REQUESTS = ("reads", "writes", "consec_", "seq_", "read_", "write_", "max_offset_", "unaligned", "fastest_",
@@ -45,6 +47,21 @@ def delegated(files: pa.Table, statistics: Sequence[Mapping[str, Any]]) -> list[
         told = any(library.is_of(one, row["file"] or "") for one in theirs)
         unseen = not statistics and any((row[asked] or 0) > 0 == (row[moved] or 0) for moved, asked in _WAYS)
         if told or unseen:
+            found.append(row["file_id"])
+    return found
+
+
+def mapped(files: pa.Table, statistics: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the numbers of the files that the library has accessed through mapped memory, which is no call.
+
+    Its own statistics have more bytes of requests than calls of POSIX have moved.
+    """
+    found = []
+    for row in files.to_pylist():
+        mine = [one for one in statistics if library.is_of(one, row["file"] or "")]
+        moved = [sum(one[f"{way}_request_bytes"] for one in mine) for way in ("read", "write")]
+        seen = [row[name] or 0 for name, _ in _WAYS]
+        if any(more > _MORE * calls for more, calls in zip(moved, seen, strict=True)):
             found.append(row["file_id"])
     return found
 

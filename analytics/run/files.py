@@ -65,6 +65,15 @@ def in_io(files: Files, activity: Activity | None, processes: int, run_s: float)
     return float(min(run_s, moving + opening)), float(min(run_s, opening))
 
 
+def asked_bytes(files: Files) -> tuple[float, float]:
+    """Return the bytes that the program has read and written: by MPI-IO, of files that it accesses so."""
+    calls = np.nansum([files[f"mpiio_{kind}_{way}s"] for kind in ("coll", "indep", "nb") for way in ("read", "write")],
+                      axis=0)  # fmt: skip
+    read, written = (float(np.nansum(np.where(calls > 0, files[f"mpiio_{name}"], files[name])))
+                     for name in ("bytes_read", "bytes_written"))  # fmt: skip
+    return read, written
+
+
 def _pattern(way: str, row: dict[str, Any], traced: Row | None, each: int) -> str | None:
     requests, consec, ahead = row[f"{way}s"] or 0, row[f"consec_{way}s"] or 0, row[f"seq_{way}s"] or 0
     pairs = requests - each
@@ -79,8 +88,8 @@ def _pattern(way: str, row: dict[str, Any], traced: Row | None, each: int) -> st
     return "forward, with gaps" if ahead >= _FORWARD * pairs else "random places"
 
 
-def _who(row: dict[str, Any], traced: Sequence[Row | None], processes: int) -> str:
-    moving = {int(rank) for one in traced if one is not None for rank in one.ranks}
+def _who(row: dict[str, Any], traced: Sequence[Row | None], askers: set[int], processes: int) -> str:
+    moving = askers or {int(rank) for one in traced if one is not None for rank in one.ranks}
     count = len(moving) or row["ranks"] or 0
     if len(moving) == 1 and processes > 1:
         return f"rank {moving.pop()} alone"
@@ -132,10 +141,14 @@ def table(files: Files, activity: Activity | None, processes: int, run_s: float)
         known = activity.rows if activity is not None else {}
         traced = [known.get((row["file_id"], way)) for way in (False, True)]
         each = max(1, row["ranks"] or 1)
-        collective = sum(row[f"mpiio_coll_{way}s"] or 0 for way in ("read", "write"))
-        independent = sum(row[f"mpiio_{kind}_{way}s"] or 0 for way in ("read", "write") for kind in ("indep", "nb"))
+        calls = {f"collective_{way}s": row[f"mpiio_coll_{way}s"] or 0 for way in ("read", "write")}
+        calls |= {f"independent_{way}s": (row[f"mpiio_indep_{way}s"] or 0) + (row[f"mpiio_nb_{way}s"] or 0)
+                  for way in ("read", "write")}  # fmt: skip
+        by = "mpiio_" if any(calls.values()) else ""
+        askers = activity.calls[row["file_id"]].askers if activity and row["file_id"] in activity.calls else set()
         out.append({
-            "file": row["file"] or f"file {row['file_id']}", "who": _who(row, traced, processes),
+            "file": row["file"] or f"file {row['file_id']}", "who": _who(row, traced, askers, processes),
+            "asked_read_bytes": row[f"{by}bytes_read"], "asked_written_bytes": row[f"{by}bytes_written"],
             "read_bytes": row["bytes_read"], "written_bytes": row["bytes_written"],
             "reads": row["reads"], "writes": row["writes"],
             "mean_read_bytes": _mean(row, "read"), "mean_write_bytes": _mean(row, "write"),
@@ -143,7 +156,7 @@ def table(files: Files, activity: Activity | None, processes: int, run_s: float)
             "read_pattern": _pattern("read", row, traced[0], each),
             "write_pattern": _pattern("write", row, traced[1], each),
             "time_s": float(time[place]), "opening_s": float(opening[place]), "opens": _opens(row, activity),
-            "collective_calls": collective, "independent_calls": independent,
+            **calls,
             "unaligned_share": _known(float(unaligned[place])),
             "mount": row["mount"], "file_system": row["fs_type"],
         })  # fmt: skip

@@ -177,10 +177,11 @@ def _tables(
     tables = dict(by_job([(log, converted.tables)])[0].tables)
     files = _of_the_program(tables["darshan_file"])
     by_others = delegated.delegated(files, statistics)
-    tables["darshan_file"] = delegated.as_asked_for(files, by_others)
+    unseen = {*by_others, *delegated.mapped(files, statistics)}
+    tables["darshan_file"] = delegated.as_asked_for(files, unseen)
     activity = activity_of(log, tables)
     if activity is not None:
-        delegated.without_requests(activity, by_others)
+        delegated.without_requests(activity, unseen)
     names = zip(files["file_id"].to_pylist(), files["file"].to_pylist(), strict=True)
     return tables, activity, [name or f"file {number}" for number, name in names if number in by_others]
 
@@ -192,7 +193,7 @@ def _document(
     from mpiio_ext.analytics.factors.extract import with_jobs
     from mpiio_ext.analytics.factors.files import Files
     from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
-    from mpiio_ext.analytics.run import arrays, conflicts, delegated, gains, parts
+    from mpiio_ext.analytics.run import conflicts, delegated, gains, machine, parts
     from mpiio_ext.analytics.run import files as accessed
     from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
@@ -204,7 +205,6 @@ def _document(
     program, processes, run_s = job["exe"] or job["app"] or "PROGRAM", job["processes"] or 1, job["run_time"] or 0.0
 
     own = {each["hint"] for each in library.hints(statistics)}
-
     measured = opening.paying(statistics, program, processes)
 
     def concrete(command: str) -> str | None:
@@ -213,18 +213,19 @@ def _document(
         taken = bool(statistics) and (command == opening.TAKEN or by_library or lost)
         return None if taken else opening.concrete(command, program, processes)
 
-    told = diagnoses(tables, Known(activity=activity), concrete=concrete)
+    given = machine.of(recordings[0]) if recordings is not None else machine.Machine()
+    told = diagnoses(tables, Known(activity=activity, waited_s=given.waited_s if given.loaded else 0.0),
+                     concrete=concrete)  # fmt: skip
     documents = [one["document"] for one in told]
     files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
     rows = accessed.table(files, activity, processes, run_s) if len(files) else []
     seen = _seen(recordings, activity, rows)
-    for row in rows:
-        row["arrays"] = arrays.told(seen.views.get(row["file"], ())) if seen is not None else ""
+    _tell(rows, files, activity, seen, library.table(statistics))
     times = _times(files, activity, processes, run_s, seen)
     mapped = _mapped(files, activity, run_s)
     shares = parts.parts(seen, run_s) if seen is not None else []
     spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped,
-                          waiting_s=parts.waiting_s(shares))  # fmt: skip
+                          waiting_s=parts.waiting_s(shares), no_cpu=given.share if given.loaded else 0.0)  # fmt: skip
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     silent = [] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))]
@@ -234,8 +235,8 @@ def _document(
         program=program, sentence=opening.first_sentence(documents, spent, whole=not lacks),
         parts=shares, spent_on=parts.sentence(shares, run_s),
         help=gains.help_of(documents, spent, measured, program, processes),
-        facts=_facts(job, files, spent, crowded=crowded), lacks=lacks, crowded=crowded,
-        notices=[*silent, *through, *beside],
+        facts=[*_facts(job, files, spent, crowded=crowded), *given.facts()], lacks=lacks, crowded=crowded,
+        notices=[*silent, *through, *beside, *given.notice()],
         findings=[dataclasses.asdict(one) | {"advice": gains.with_gains(one.advice, *gains.found(documents, one.title),
                                                                         spent, processes, measured)}
                   for one in findings(told)],
@@ -247,17 +248,38 @@ def _document(
     )  # fmt: skip
 
 
+def _tell(
+    rows: Sequence[dict[str, Any]], files: Files, activity: Activity | None, seen: Seen | None,
+    library_rows: Sequence[Mapping[str, Any]],
+) -> None:  # fmt: skip
+    """Put into rows of files what the program asked for, what reached the file system, and its arrays, in words."""
+    from mpiio_ext.analytics.diagnosis.activity import Calls
+    from mpiio_ext.analytics.run import arrays, asked
+
+    numbers = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
+    for row in rows:
+        views = seen.views.get(row["file"], ()) if seen is not None else ()
+        calls = Calls() if activity is None else activity.calls.get(numbers.get(row["file"], 0), Calls())
+        mine = [one for one in library_rows if library.is_of({"path": one["file"]}, row["file"])]
+        row["asked"] = asked.by_program(row, calls, views)
+        row["reached"] = asked.by_storage(row, mine, mapped=not (row["reads"] or row["writes"]))
+        row["arrays"] = arrays.told(views)
+
+
 def _times(
     files: Files, activity: Activity | None, processes: int, run_s: float, seen: Seen | None
 ) -> tuple[float, float, float]:
-    """Return the time of a rank in I/O (s), its part without data calls, and the time in calls that no counter has."""
+    """Return the time in I/O (s), its part without data calls, and the time in calls that no counter has.
+
+    The time in I/O is that of the rank with most of it: in calls on files, and in MPI-IO calls. The job waits for that
+    rank, wherever others are meanwhile. A log without recordings has it as far as counters of ranks tell.
+    """
     from mpiio_ext.analytics.run import files as accessed
 
     io_s, opening_s = accessed.in_io(files, activity, processes, run_s) if len(files) else (0.0, 0.0)
     if seen is None:
         return io_s, opening_s, 0.0
-    mean_s = float(seen.line.sum()) / processes - seen.uncounted_s  # with the time in which others work for a rank
-    io_s = max(io_s, min(run_s, mean_s))
+    io_s = min(run_s, max(float(seen.spent_s.sum(axis=1).max()) - seen.uncounted_s, 0.0))
     return io_s, min(opening_s, io_s), min(seen.uncounted_s, run_s - io_s)
 
 
@@ -308,16 +330,19 @@ def _of_mapped(name: str) -> str:
 
 
 def _facts(job: Mapping[str, Any], files: Files, spent: opening.Spent, *, crowded: bool) -> list[list[str]]:
+    from mpiio_ext.analytics.run import files as accessed
+
     others = [["other calls on files", f"up to {seconds_text(spent.other_s)}: failed ones, unlink, mkdir, fallocate"]]
     used = np.nansum([files[name] for name in ("opens", "bytes_read", "bytes_written")], axis=0) > 0
     names = files.table["file"].to_pylist()
     opened = sum(bool(it) and not (name or "").startswith("<STD") for name, it in zip(names, used, strict=True))
-    moved = (float(np.nansum(files[name])) for name in ("bytes_read", "bytes_written"))
+    moved = map(float, accessed.asked_bytes(files))
     return [
         ["program", str(job["exe"] or job["app"] or "not known")],
         ["processes", f"{job['processes'] or 1:,}"],
         ["run time", seconds_text(spent.run_s)],
-        ["time in I/O", f"{seconds_text(spent.io_s)} ({opening.share_text(spent.io_s, spent.run_s)})"],
+        ["time in I/O", f"{seconds_text(spent.io_s)} ({opening.share_text(spent.io_s, spent.run_s)} of the run time),"
+                        " of the rank with most of it"],
         ["of it opening, closing, metadata", seconds_text(spent.opening_s)],
         *(others if spent.other_s >= opening.TRIVIAL * spent.run_s else []),
         ["read, written", ", ".join(map(amount_text, moved))],

@@ -32,6 +32,8 @@ TRIVIAL = 0.02
 _ALL, _NEARLY = 0.995, 0.95
 #: Share of it that a cause takes at least to be told first, and that a file, or opening and closing, take at least.
 _LEAST, _MOST = 0.2, 0.5
+#: Bytes from which on requests are large: no hint and no library would make them faster.
+LARGE = 1 << 20
 #: Causes that need at least medium confidence to be told first: caches often make them cost nothing.
 _WEAK = ("unaligned",)
 #: Words in front of a colon that say what an advice is about.
@@ -51,6 +53,7 @@ class Spent:
     other_s : time in calls on files that are not counted, at most.
     files : rows of the page, those that took the most time first.
     mapped : files in mapped memory, whose accesses may have taken a part of the time that matters.
+    no_cpu : share of the time in which a rank waited for a CPU, where it matters; 0 where it does not.
     waiting_s : most that a rank waits for others; 0 where nobody has told.
     """
 
@@ -60,6 +63,7 @@ class Spent:
     other_s: float = 0.0
     files: Sequence[Document] = ()
     mapped: Sequence[str] = ()
+    no_cpu: float = 0.0
     waiting_s: float = 0.0
 
 
@@ -209,11 +213,21 @@ def _without_cause(told: Sequence[Document], spent: Spent) -> str:
         verb = "written" if way == "write" else "read"
         said = f": {amount_text(size)} were {verb} at {amount_text(rate)}/s{'' if low else ', which is not low'}"
     first = next(iter(spent.files), None)
-    each = first.get(f"mean_{way}_bytes") if said and low and len(spent.files) == 1 and first is not None else None
-    said += f", in requests of {amount_text(each)}" if each else ""
+    each, what = _each(first, way) if said and len(spent.files) == 1 and first is not None else (0.0, "")
+    said += f", in {what} of {amount_text(each)}" if each and low else ""
+    right = bool(said) and (not low or each >= LARGE) and not any(one["findings"] for one in told)
     if len(spent.files) > 1 and first is not None and first["time_s"] >= _MOST * spent.io_s:
         said += f"; most of the time was that of `{first['file'].rsplit('/', 1)[-1]}`"
-    return f"no cause of slow I/O stands out{said}."
+    if spent.no_cpu:
+        said += f", while a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time"
+    return f"no cause of slow I/O stands out{said}{'; nothing to change' if right else ''}."
+
+
+def _each(row: Document, way: str) -> tuple[float, str]:
+    """Return the mean bytes of what the program asked for in one direction, and whether by calls or by requests."""
+    calls = row.get(f"collective_{way}s", 0) + row.get(f"independent_{way}s", 0)
+    asked = row.get(f"asked_{'read' if way == 'read' else 'written'}_bytes") or 0
+    return (asked / calls, "calls") if calls else (row.get(f"mean_{way}_bytes") or 0.0, "requests")
 
 
 def _bandwidth(one: Document) -> tuple[float, float, float, bool, str] | None:

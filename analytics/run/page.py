@@ -60,24 +60,21 @@ def _figure(one: Document, *, interactive: bool) -> Figure:
 
 
 #: Column of the table of files that is there only where a view tells of arrays.
-_ARRAYS = 5
+_ARRAYS = 6
 
 
 def _files(document: Document, most: int) -> Section:
     rows = []
     for row in document["files"][:most]:
-        patterns = [f"{name}: {row[f'{way}_pattern']}, {row[f'{way}_sizes'] or 'unknown sizes'}"
-                    for way, name in (("read", "read"), ("write", "written")) if row[f"{way}_pattern"]]
-        calls = [f"{row['collective_calls']:,} collective"] if row["collective_calls"] else []
-        calls += [f"{row['independent_calls']:,} independent"] if row["independent_calls"] else []
-        rows.append((row["file"], row["who"], _amount(row["read_bytes"]), _amount(row["written_bytes"]),
-                     "; ".join(patterns) or "–", row.get("arrays") or "–", ", ".join(calls) or "POSIX",
-                     _count(row["opens"]), _seconds(row["time_s"]), _seconds(row.get("opening_s"))))  # fmt: skip
+        rows.append((row["file"], row["who"], _amount(row["asked_read_bytes"]), _amount(row["asked_written_bytes"]),
+                     row["asked"] or "–", row["reached"] or "–", row.get("arrays") or "–", _count(row["opens"]),
+                     _seconds(row["time_s"]), _seconds(row.get("opening_s"))))  # fmt: skip
     left = document["files_in_all"] - len(rows)
     least = "At least " if document.get("crowded") else ""
     note = f"{least}{count_text(left, 'more file')}, with less time: not shown." if left > 0 else ""
-    columns = ("file", "accessed by", "read", "written", "pattern and sizes of requests", "arrays, by its views",
-               "calls", "opens", "time of a rank", "of it opening, closing, metadata")  # fmt: skip
+    columns = ("file", "accessed by", "read", "written", "what the program asked for",
+               "what reached the file system", "arrays, by its views", "opens", "time of a rank",
+               "of it opening, closing, metadata")  # fmt: skip
     known = [place for place in range(len(columns)) if place != _ARRAYS or any(row[place] != "–" for row in rows)]
     numbers = (False, False, True, True, False, False, False, True, True, True)
     grid = Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],
@@ -87,20 +84,26 @@ def _files(document: Document, most: int) -> Section:
 
 
 def _library(document: Document, most: int) -> Section:
-    rows = [(row["file"], row["method"], row["aggregators"] or "–", _count(row["rounds"]),
-             _count(row["requests"]), _amount(row["request_bytes"]),
-             _amount(row["mean_request_bytes"]), _amount(row["between_nodes_bytes"]), _seconds(row["exchange_s"]),
-             _seconds(row["storage_s"]), _seconds(row["wait_s"]), _seconds(row["independent_s"]),
-             f"{row['slowest_rank']}: {_seconds(row['slowest_s'])}" if row["slowest_s"] else "–", row["why"] or "–")
-            for row in document["library"][:most]]  # fmt: skip
-    columns = ("file", "method", "aggregators", "rounds", "requests", "bytes", "mean request", "between nodes",
-               "exchange", "storage", "waiting", "by itself", "slowest rank", "why")  # fmt: skip
-    known = [place for place in range(len(columns)) if any(row[place] != "–" for row in rows)]
-    grid = Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],
-                numbers=[1 < place < len(columns) - 1 for place in known])  # fmt: skip
-    return Section(anchor="library", title="What the library did", grids=[grid] if rows else [],
+    rows = document["library"][:most]
+    words = [(row["file"], row["method"], row["aggregators"] or "–", row["why"] or "–") for row in rows]
+    numbers = [(row["file"], _count(row["rounds"]), _count(row["requests"]), _amount(row["request_bytes"]),
+                _amount(row["mean_request_bytes"]), _amount(row["between_nodes_bytes"]), _seconds(row["exchange_s"]),
+                _seconds(row["storage_s"]), _seconds(row["wait_s"]), _seconds(row["independent_s"]),
+                f"{row['slowest_rank']}: {_seconds(row['slowest_s'])}" if row["slowest_s"] else "–")
+               for row in rows]  # fmt: skip
+    grids = [_known(("file", "method", "aggregators", "why"), words, of_words=True),
+             _known(("file", "rounds", "requests", "bytes", "mean request", "between nodes", "exchange", "storage",
+                     "waiting", "by itself", "slowest rank"), numbers)]  # fmt: skip
+    return Section(anchor="library", title="What the library did", grids=grids if rows else [],
                    sentences=[_TIMES if rows else "Nothing is known: the library has reported on no file."],
                    )  # fmt: skip
+
+
+def _known(columns: Sequence[str], rows: Sequence[Sequence[str]], *, of_words: bool = False) -> Grid:
+    """Return a table without the columns in which nothing is known; but for the first they have numbers, or words."""
+    known = [place for place in range(len(columns)) if any(row[place] != "–" for row in rows)]
+    return Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],
+                numbers=[place > 0 and not of_words for place in known])  # fmt: skip
 
 
 def _hints(document: Document, most: int) -> Section:

@@ -41,21 +41,27 @@ _LEAST = 0.05
 
 
 def parts(seen: Seen, run_s: float) -> list[dict[str, Any]]:
-    """Return the parts of the time, the program's own first: mean of the ranks (s), most of a rank, and which."""
+    """Return the parts of the time, the program's own first: mean of the ranks (s), most of a rank, and which.
+
+    `busiest_s` is that of the rank with most time in I/O, which is what is called the run's time in I/O.
+    """
+    busiest = int(seen.spent_s.sum(axis=1).argmax())
     mine = {name: seen.spent_s[:, list(classes)].sum(axis=1) for name, _, classes in _PARTS}
     named = {"program": "your program"} | {name: words for name, words, _ in _PARTS}
     all_s = {"program": (run_s - sum(mine.values())).clip(0.0), **mine}
     return [{"part": name, "name": named[name], "mean_s": float(each.mean()), "most_s": float(each.max()),
+             "busiest_s": float(each[busiest]),
              "rank": int(each.argmax()), "meaning": _MEANT[name]} for name, each in all_s.items()]  # fmt: skip
 
 
 def sentence(rows: Sequence[Mapping[str, Any]], run_s: float) -> str:
     """Return of what the time in I/O consists, most of it first; "" where it is too little."""
-    inside = sorted(rows[1:], key=lambda row: -row["mean_s"])
-    whole = sum(row["mean_s"] for row in inside)
+    inside = sorted(rows[1:], key=lambda row: -row["busiest_s"])
+    whole = sum(row["busiest_s"] for row in inside)
     if whole < TRIVIAL * run_s or whole <= 0:
         return ""
-    told = [f"{row['name']} {share_text(row['mean_s'], whole)}" for row in inside if row["mean_s"] >= _LEAST * whole]
+    told = [f"{row['name']} {share_text(row['busiest_s'], whole)}" for row in inside
+            if row["busiest_s"] >= _LEAST * whole]  # fmt: skip
     return f"Of that time: {', '.join(told)}."
 
 

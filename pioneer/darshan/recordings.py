@@ -278,6 +278,18 @@ def refused(folder: Path) -> int:
     return found
 
 
+def given(folder: Path) -> list[tuple[int, int, int]]:
+    """Return of each rank that has begun MPI_Finalize the ns since MPI_Init, on a CPU, and in which it had none."""
+    found = []
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        with suppress(ValueError, OSError), path.open("rb") as file:
+            header = _header(file.read(_HEADER_BYTES))
+            if header["rank"] >= 0 and header["stopped"]:
+                cpu, waited = (int(header[name][1] - header[name][0]) for name in ("cpu", "queued"))
+                found.append((int(header["stopped"] - header["started"]), max(cpu, 0), max(waited, 0)))
+    return found
+
+
 def moved_beside(paths: Sequence[Path], but: str) -> list[tuple[str, tuple[str, int], tuple[str, int]]]:
     """Return what programs without MPI have moved beside one that has it, as (command, ("read", B), ("written", B)).
 

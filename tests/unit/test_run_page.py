@@ -26,6 +26,7 @@ from mpiio_ext.analytics.run import files as accessed
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
 from mpiio_ext.cli import logged, main
+from mpiio_ext.cli.endings import Endings
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.recordings import STATISTICS, has_recordings
 from mpiio_ext.errors import ArgumentError, FileSystemError
@@ -247,7 +248,7 @@ def said(one: list[dict[str, Any]], io_s: float = 10.0, run_s: float = 26.3, *, 
         ([], "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out."),
         ([side("write", 18e9, 2e9, low=False)],
          "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 18 GB were "
-         "written at 2 GB/s, which is not low."),
+         "written at 2 GB/s, which is not low; nothing to change."),
         ([side("read", 1.6e9, 1.6e10, low=False), side("write", 1.6e9, 2e8, low=True)],  # the reads took no time
          "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 1.6 GB were "
          "written at 200 MB/s."),
@@ -257,6 +258,13 @@ def said(one: list[dict[str, Any]], io_s: float = 10.0, run_s: float = 26.3, *, 
 )  # fmt: skip
 def test_the_first_sentence(one: list[dict[str, Any]], words: str) -> None:
     assert said(one) == words
+
+
+def test_large_requests_need_no_change_however_slow() -> None:
+    slow = [side("write", 1.6e9, 2e8, low=True)]
+    for each, words in ((4 << 20, "in requests of 4.19 MB; nothing to change."), (4096, "in requests of 4.1 kB.")):
+        files = [{"file": "/a", "mean_write_bytes": each, "time_s": 9.0}]
+        assert said(slow, files=files).endswith(words), said(slow, files=files)
 
 
 def test_opening_is_told_where_it_took_most_of_the_time() -> None:
@@ -398,13 +406,13 @@ def test_a_full_disk_keeps_the_recordings(
     recording = logged.Recording.of([logged.RunPage(tmp_path / "io.html")])
     recording.prepare()
     monkeypatch.setattr(logged, "write_whole", full)
-    logged._results([b"1", b"ended", b"0"], recording)
+    logged._results([b"1", b"ended", b"0"], recording, Endings(recording.folder))
     said = capsys.readouterr().err
     assert f"no page: {tmp_path / 'io.html'}: cannot be written: No space left on device\n" in said
     assert f"the recordings stay: mpiio-ext report {recording.folder} -o FILE.html\n" in said
     assert recording.folder.is_dir() and not (tmp_path / "io.html").exists()
     monkeypatch.undo()
-    logged._results([b"1", b"ended", b"0"], recording)
+    logged._results([b"1", b"ended", b"0"], recording, Endings(recording.folder))
     assert not recording.folder.exists() and (tmp_path / "io.html").is_file()
 
 
@@ -418,7 +426,7 @@ def test_how_the_program_ended_is_told(
         monkeypatch.delenv(name, raising=False)
     recording = logged.Recording.of([logged.RunPage(tmp_path / "io.html", ("./a b", "x"))])
     recording.prepare()
-    logged._results([b"1", b"ended", status], recording)
+    logged._results([b"1", b"ended", status], recording, Endings(recording.folder))
     document = document_of(tmp_path / "io.html")
     assert document["ended"] == words and document["lacks"] == []
     assert (words in (" ".join(mpiio_ext.run_report(tmp_path / "io.html").lines()))) and (

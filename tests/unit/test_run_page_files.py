@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import re
 
 import numpy as np
+import pytest
 
 import mpiio_ext
 from mpiio_ext.analytics.diagnosis.activity import Activity
 from mpiio_ext.analytics.report.findings import findings
 from mpiio_ext.analytics.report.timeline import rank_chart
-from mpiio_ext.analytics.run import arrays, conflicts
+from mpiio_ext.analytics.run import arrays, conflicts, library
 from mpiio_ext.analytics.run.page import page
 from mpiio_ext.common import page as pages
 from mpiio_ext.partitioning import Geometry
@@ -82,3 +84,29 @@ def test_a_finding_of_both_directions_is_told_once() -> None:
     first, other = findings(every)
     assert first.evidence == ["Of the writes", "Of the reads", "files of writes"]
     assert (other.title, other.advice) == ("Storm.", ("Another advice.",))
+
+
+@pytest.mark.parametrize(("views", "words"), [
+    (["MPI_BYTE V(4096;512;1024;1)"], "in pieces of 512 B, strided by a view"),
+    (["MPI_DOUBLE A(512,512,64;256,256,64;0,0,0;0;8)", "MPI_BYTE V(9;512;1024;1)"],
+     "in pieces of 512 B to 128 KiB, strided by a view"),
+    (["MPI_BYTE 1", "MPI_DOUBLE A(100,8;25,8;0,0;0;8)"], ""),  # a block of whole rows is contiguous
+    (["MPI_BYTE I(1,2;0,100;1)"], "in pieces, strided by a view"),
+    (["MPI_BYTE nonsense"], "in pieces, strided by a view"), ([], ""),
+])  # fmt: skip
+def test_in_which_pieces_a_view_has_a_file(views: list[str], words: str) -> None:
+    assert arrays.pieces(views) == words
+
+
+def test_on_a_phone_a_wide_table_is_a_list(tmp_path: pathlib.Path) -> None:
+    """Each cell of it says of which column it is; the words of the library are apart from its numbers."""
+    log_of(tmp_path / "run.darshan", 2)
+    row = library.table([{"path": "a"} | library._NOTHING | {"write_requests": 1, "write_request_bytes": 9, "rounds": 1,
+                          "write_reason": "2 of 2 aggregators: why"}])[0]  # fmt: skip
+    text = page(mpiio_ext.run_report(tmp_path / "run.darshan").document | {"library": [row]})
+    (tables,) = re.findall(r'<section id="library">(.*?)</section>', text, re.S)
+    words, numbers = re.findall(r"<table.*?</table>", tables, re.S)
+    for table in (words, numbers):
+        columns = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', table)
+        assert columns == re.findall(r'data-label="(.*?)"', table) and columns[0] == "file" and "cards" in table
+    assert "why" in words and "why" not in numbers and "rounds" in numbers

@@ -7,6 +7,7 @@ import json
 import pathlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mpiio_ext
@@ -48,7 +49,8 @@ def test_a_run_lasts_as_long_as_its_program(tmp_path: pathlib.Path) -> None:
     assert facts(of_folder(tmp_path))["run time"] == "7 s"
     note_launch(tmp_path, began_ns, began_ns + 20 * SECOND)
     document = of_folder(tmp_path)
-    assert (facts(document)["run time"], facts(document)["time in I/O"]) == ("20 s", "2 s (10 %)")
+    assert (facts(document)["run time"], facts(document)["time in I/O"]) == (
+        "20 s", "2 s (10 % of the run time), of the rank with most of it")  # fmt: skip
     chart = next(one for one in document["charts"] if one["name"] == "bandwidth")
     moved = [at for at, rate in zip(chart["data"]["x"], chart["data"]["series"][0]["y"], strict=True) if rate > 0]
     assert 4.8 < moved[0] < 5.2 and 6.7 < moved[-1] < 7.1
@@ -120,6 +122,67 @@ def test_opens_are_the_calls_of_the_ranks_not_of_one_of_them(tmp_path: pathlib.P
     assert "opens of `a`, 300 times by each rank" in document["sentence"], document["sentence"]
     told = [finding["title"] for finding in document["findings"]]
     assert not any("rank 0" in title or "syncs" in title for title in told), told
+
+
+def test_percent_are_of_the_run_time_and_of_the_busiest_rank(tmp_path: pathlib.Path) -> None:
+    """In the first sentence, in the table, and in the parts of that time."""
+    for rank, seconds in enumerate((2.0, 0.5)):
+        record(tmp_path, ["/d/a"], writes([1], 0.0, seconds), begin=f"RANK {rank} 2")
+    note_launch(tmp_path, (began := recordings.heads([tmp_path])[0].started_ns), began + 4 * SECOND)
+    document = of_folder(tmp_path)
+    assert document["sentence"].startswith("Your program spent 50 % of its time in I/O")
+    assert facts(document)["time in I/O"].startswith("2 s (50 % of the run time)")
+    assert sum(row["busiest_s"] for row in document["parts"][1:]) == pytest.approx(2.0, rel=0.01)
+    assert document["spent_on"] == "Of that time: the file system 100 %."
+
+
+def test_what_the_program_asked_for_is_not_what_reached_the_file_system(tmp_path: pathlib.Path) -> None:
+    """Both ranks write large pieces in turn, collectively; below, rank 0 alone writes small ones, here and there."""
+    for rank in range(2):
+        calls = []
+        for number in range(8):
+            at = number * SECOND // 10
+            place = {"offset": (2 * number + rank) * SIZE, "size": SIZE}
+            for part in range(8 * (rank == 0)):
+                below = {"offset": (16 * number + 5 * part % 8) * SIZE // 4, "size": SIZE // 8, "result": SIZE // 8}
+                calls.append(Call(operation="pwrite", start=at + part * 10**6, duration=10**5, depth=1, **below))
+            calls.append(Call(operation="MPI_File_write_at_all", start=at, duration=SECOND // 12, **place))
+        record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 2")
+    (row,) = of_folder(tmp_path)["files"]
+    assert row["asked"] == "written: 16 collective calls of 1 MiB each, strided"
+    assert row["who"] == "all 2 ranks" and row["asked_written_bytes"] == 16 * SIZE
+    assert row["reached"] == "written: 64 requests, 100 % of 100 KiB to 1 MiB, random places"
+    line = {"kind": "file", "path": "/d/a", "ranks": 2, "collective_writes": 16, "write_requests": 40,
+            "write_request_bytes": 40 * SIZE}  # fmt: skip
+    (tmp_path / STATISTICS).write_text(json.dumps(line) + "\n")
+    document = of_folder(tmp_path)
+    assert document["files"][0]["reached"].startswith("40 requests of 1 MiB on average, some of them through mapped")
+    assert document["files"][0]["asked"] == row["asked"] and document["findings"] == []
+    assert "16.8 MB" in facts(document)["read, written"]
+
+
+def test_waiting_for_a_cpu_is_no_cause(tmp_path: pathlib.Path) -> None:
+    """Collective calls that take longer than their requests, on a machine with room, and on one without."""
+    for rank in range(2):
+        calls = writes([1], 0.1, 1.0, within="MPI_File_write_at_all")
+        calls = [dataclasses.replace(call, duration=call.duration * (10 if call.depth == 0 else 1)) if call.size > 0
+                 else call for call in calls]  # fmt: skip
+        calls = [dataclasses.replace(call, start=call.start * 10, offset=call.offset + rank * SIZE) for call in calls]
+        record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 2")
+    quiet = of_folder(tmp_path)
+    assert "no rank was in a request" in quiet["sentence"], quiet["sentence"]
+    for path in tmp_path.glob("*.mpioxrec"):
+        data = bytearray(path.read_bytes())
+        header = np.frombuffer(data, recordings._HEADER, 1)
+        for name, value in (("stopped", header["started"][0] + 11 * SECOND), ("queued", [1, 8 * SECOND + 1])):
+            header[name] = value
+        path.write_bytes(data)
+    loaded = of_folder(tmp_path)
+    assert loaded["findings"] == []
+    assert "while a rank waited for a CPU for 73 % of the time; nothing to change." in loaded["sentence"]
+    assert sum("waited for a CPU for 8 s of 11 s (73 %)" in notice for notice in loaded["notices"]) == 1
+    assert not any("CPU" in notice for notice in quiet["notices"])
+    assert ", 8 s (of 11 s " in facts(loaded)["CPU time of a rank, waiting for a CPU"]
 
 
 def test_what_the_library_has_chosen_is_not_advised_against(tmp_path: pathlib.Path) -> None:
