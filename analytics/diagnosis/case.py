@@ -74,8 +74,11 @@ class Case:
         """
         exclusive, seen = self.files.exclusive, self.activity
         if any(self.complete):
-            called = np.where(self.complete, self._called, np.inf)
-            return "time in which any rank is in a call (DXT)", np.minimum(exclusive, called)
+            called = np.minimum(exclusive, np.where(self.complete, self._called, np.inf))
+            of_all = float(called[self.complete].sum())  # calls on several files at once are one time
+            wall = (seen.wall.get(self.write, 0.0) if seen is not None else 0.0) + float(self.syncing.sum())
+            called[self.complete] *= wall / of_all if 0 < wall < of_all else 1.0
+            return "time in which any rank is in a call (DXT)", called
         moving = seen.wall.get(self.write, 0.0) if seen is not None and seen.source == "HEATMAP" else 0.0
         if seen is not None and moving > 0:
             inside = np.maximum(ranks.time_in_calls(self.files, "both"), self.in_mpi)  # calls may move no bytes

@@ -136,7 +136,7 @@ def serialised(case: Case) -> Finding | None:
     return case.finding(
         "serialised",
         f"Files are {'written' if files.direction == 'write' else 'read'} one after the other.",
-        waited * case.time / case.swept,
+        min(waited * case.time / case.swept, float(np.nansum((files["{time}"] + files["meta_time"])[files.critical]))),
         "medium",
         "from the times of the files; whether the program could overlap them is not in the log",
         [
@@ -348,7 +348,12 @@ EFFECTS: dict[str, tuple[str, ...]] = {
 
 
 def without_effects(case: Case, found: list[Finding]) -> list[Finding]:
-    """Return the findings without those that are only effects of a sure one about the same files."""
+    """Return the findings without those that are only effects of a sure one about the same files.
+
+    A shared pointer is there or not: what it costs may not be sure, that waiting is its effect is.
+    """
+    pointer = any(each.cause == "shared_pointer" for each in found)
+    found = [each for each in found if not (pointer and each.cause in EFFECTS["shared_pointer"])]
     sure = [each for each in found if each.confidence == "high" and each.costs]
     return [each for each in found if not any(
         each.cause in EFFECTS.get(one.cause, ()) and not (_about(case, each) & ~_about(case, one)).any()

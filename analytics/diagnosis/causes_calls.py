@@ -112,15 +112,18 @@ def _tiny_collectives(case: Case) -> Finding | None:
 
 def _waits_for_each(case: Case) -> Finding | None:
     """Small requests follow one another, and each takes as long as the storage needs: nobody gathers them."""
-    files, limits, counts = case.files, case.limits, case.files.requests()
-    ranks = np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
-    took = np.divide(files["{time}"], counts, out=np.full(len(files), np.nan), where=counts > 0)
-    chosen = files.critical & (counts >= 100 * ranks) & (case.request_bytes <= limits.tiny_bytes)
-    chosen &= (took >= limits.slow_request) & (case.request_bytes <= limits.waiting * took)
+    files, limits = case.files, case.limits
+    posix = files.requests()
+    counts = np.where(posix > 0, posix, np.nan_to_num(files["{requests}"]))  # else of the C library
+    ranks = np.maximum(np.fmin(np.nan_to_num(files["ranks"], nan=1.0), case.movers), 1.0)  # those that move data
+    took, size = (np.divide(files[name], counts, out=np.full(len(files), np.nan), where=counts > 0)
+                  for name in ("{time}", "{bytes}"))  # fmt: skip
+    chosen = files.critical & (counts >= 100 * ranks) & (size <= limits.tiny_bytes)
+    chosen &= (took >= limits.slow_request) & (size <= limits.waiting * took)
     chosen &= ~(case.syncs > 0) & ~shared_pointers(files)
     if not chosen.any():
         return None
-    each, mean = case.mean(took, chosen), case.mean(case.request_bytes, chosen)
+    each, mean = case.mean(took, chosen), case.mean(size, chosen)
     return case.finding(
         "small_requests",
         f"Each small {files.direction} waits for the storage: {said(case.value(each), 's')} for"

@@ -99,13 +99,15 @@ def slow_files(case: Case) -> Flags:
 def _again(case: Case) -> Numbers:
     """Return how often the bytes of each file up to the last one read are read over; NaN where ranks do not all read.
 
-    One rank that reads again what it has read at random places, or what MPI-IO is about to overwrite, is another thing.
+    Who reads again what he has read at random places, or what MPI-IO is about to overwrite, is another thing.
     """
     files, limits = case.files, case.limits
-    ends = files["max_offset_read"] + 1
-    again: Numbers = np.where((files["ranks"] > 1) & (ends > 1), files["bytes_read"] / np.maximum(ends, 1.0), np.nan)
-    each = (again <= 1.1 * files["ranks"]) | (case.per_file["non_consecutive"] < limits.non_consecutive)
-    all_read = ~(case.movers < np.maximum(limits.alike_ranks * files["ranks"], 1.5)) & ~(files["{collective}"] > 0)
+    ends, several = files["max_offset_read"] + 1, files["ranks"] > 1
+    again: Numbers = np.where(ends > 1, files["bytes_read"] / np.maximum(ends, 1.0), np.nan)
+    in_order = case.per_file["non_consecutive"] < limits.non_consecutive
+    each = (several & (again <= 1.1 * files["ranks"])) | in_order
+    least = np.where(several, np.maximum(limits.alike_ranks * files["ranks"], 1.5), 1.0)
+    all_read = ~(case.movers < least) & ~(files["{collective}"] > 0)
     sieved = (files["bytes_written"] > 0) & (files["mpiio_bytes_written"] > 0)
     enough = again >= np.maximum(limits.again, limits.alike_ranks * files["ranks"])
     return np.where(each & all_read & ~sieved & enough & (not case.write), again, np.nan)
@@ -118,7 +120,7 @@ def redundant_reads(case: Case) -> Finding | None:
     chosen = files.critical & ~np.isnan(again) & (files["max_offset_read"] >= limits.one_rank_bytes)
     if not chosen.any():
         return None
-    large = bool((case.request_bytes >= limits.small_bytes / 2)[chosen].all())
+    large = bool(((case.request_bytes >= limits.small_bytes / 2) & (files["ranks"] > 1))[chosen].all())
     many = bool((files["ranks"] >= limits.many_ranks)[chosen].all())  # small requests of few cost by themselves
     sure, time = large or many, float((case.in_calls * (1 - 1 / np.where(chosen, again, 1.0)))[chosen].sum())
     if not sure and time < limits.reported * case.run_time:

@@ -38,7 +38,7 @@ def turns(case: Case) -> Finding | None:
     for place, row in case.traced(case.files.critical & alone):
         span = float(row.last.max() - row.first.min())
         busy = float(row.busy.sum() / max(float(row.busy.max()), 1e-12))  # else one rank is in requests, and the others
-        enough = min(case.movers[place], busy) >= limits.taking_turns and row.requests.sum() >= 8 * len(row.ranks)
+        enough = case.movers[place] >= limits.taking_turns and busy >= 2 and row.requests.sum() >= 3 * len(row.ranks)
         if enough and row.together <= limits.in_turn and row.wall >= 0.7 * span:
             evidence = [*case.evidence("ranks in a request at once, on average", row.together, "count"),
                         *case.evidence("time from the first request to the end of the last", span, "s"),
