@@ -177,8 +177,8 @@ def _early_rank(case: Case, chosen: Flags) -> Finding | None:
             f"Ranks wait in collective calls for one that comes late, rank {calls.first}: not for the storage.",
             lost,
             "medium",
-            "the rank gives the calls as many bytes as the slowest one, and spends far less time in them; whether once or"
-            " in each call is not in the log",
+            "the rank gives the calls as many bytes as the slowest one, and spends far less time in them; whether once"
+            " or in each call is not in the log",
             [
                 *case.evidence("time of that rank in MPI-IO calls", least, "s"),
                 *case.evidence("time of an average rank in them", mean, "s"),
