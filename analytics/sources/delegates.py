@@ -62,6 +62,7 @@ FILES = Table(
         Column("writable", "bool", "", ""),
         Column("replica", "bool", "", "the delegate holds copies of another's pages of it"),
         Column("hidden", "bool", "", "its path is the name that it has until all of it is written"),
+        Column("scratch", "bool", "", "it is never written, and goes with the job"),
         Column("draining", "bool", "", "it has been closed, and is still being written"),
         Column("drain_errno", "int64", "", "why that does not go on: errno; 0: it does"),
         Column("end_bytes", "int64", "B", "one past the last byte that was deposited"),

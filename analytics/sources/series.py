@@ -43,8 +43,9 @@ _FORMS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S%z", "%
 _SECONDS = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,9})?")
 _NOTHING = ("", "nan", "null", "na")
 _LATEST = 2**33
-#: Before 1990 no tool wrote series: a table whose first column has smaller numbers is another one, unless it is said.
+#: Before 1990 no tool wrote series: a table whose first column has smaller numbers is another one, unless its name says time.
 _EARLIEST = 631_152_000
+_TIMES = re.compile(r"time|date|epoch|seconds")
 
 
 def _separator(line: str) -> str:
@@ -101,7 +102,8 @@ class Csv(Source):
             time = _time(words[0].strip(), Zone("UTC", _FORMS))
         except (ValueError, IndexError):
             return False
-        return len(words) > 1 and time >= _EARLIEST
+        named = csv_values(lines[0], separator)[0].strip().lower()
+        return len(words) > 1 and (time >= _EARLIEST or _TIMES.match(named) is not None)
 
     def local_times(self, head: Head) -> bool:
         return has_local_time(head.text)

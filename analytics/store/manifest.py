@@ -26,9 +26,8 @@ from mpiio_ext.common.files import write_whole
 #: Name of the manifest in the store's folder.
 NAME = "manifest.json"
 
-#: Version of the store's layout, of its tables' columns, and of what they mean: in 3 a file is written until its last
-#: sync ends.
-FORMAT = 3
+#: Version of the store's layout and of its tables' columns.
+FORMAT = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,9 +110,8 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         found = document.get("format") if isinstance(document, dict) else None
         raise AnalyticsError(
-            f"{path}: a store of format {found}, and this mpiio_ext knows format {FORMAT}, whose columns, or what they"
-            " mean, differ; fill a new folder, or remove this one and fill it again from the logs (mpiio-ext analyze"
-            " init)"
+            f"{path}: a store of format {found}, and this mpiio_ext knows format {FORMAT}, whose columns differ;"
+            " fill a new folder, or remove this one and fill it again from the logs (mpiio-ext analyze init)"
         )
     try:
         return documents.parse(Manifest, {name: value for name, value in document.items() if name != "format"})

@@ -268,7 +268,7 @@ def test_the_report_of_the_bench_says_why_methods_were_slower(tmp_path: pathlib.
     assert done.exit_code == 0 and "report.html" in done.stderr, done.output + done.stderr
     page = _page(tmp_path / "out" / "report.html")
     assert "Mine & yours" in page.text and "Ratios to native" in page.text
-    (rows,) = [rows for kind, rows in page.tables if kind == "plain" and rows[0][0] == "case"]
+    (rows,) = [rows for rows in page.of_class("plain") if rows[0][0] == "case"]
     assert rows[0] == ["case", "slower", "faster", "time", "what differs"]
     assert [row[:4] for row in rows[1:]] == [
         [f"interleaved_512 [MPI-IO], {operation}", "even", "group_cyclic", "2.10×"] for operation in ("read", "write")]
@@ -287,7 +287,7 @@ def test_the_report_of_many_results_stays_small_and_says_what_it_leaves_out(tmp_
     results.write(tmp_path / "results.json", results.large_document(kernels=60, repetitions=1))
     assert run(["--results", str(tmp_path)]).exit_code == 0
     page = _page(tmp_path / "report.html")
-    (rows,) = [rows for kind, rows in page.tables if kind == "plain" and rows[0][0] == "case"]
+    (rows,) = [rows for rows in page.of_class("plain") if rows[0][0] == "case"]
     assert len(rows) == 101 and "smaller differences are not shown" in page.text
     ratios = [float(row[3].rstrip("×")) for row in rows[1:]]
     assert ratios == sorted(ratios, reverse=True) and ratios[-1] >= 1.1

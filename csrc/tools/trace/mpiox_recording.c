@@ -383,7 +383,7 @@ static inline __attribute__((always_inline)) bool repeat(int way, int64_t file, 
     mpiox_recording_record *r = one->record;
     mpiox_recording_header *header = f->header;
 
-    if (one->file != file || one->size != size || recent_generation != f->generation || offset < 0 ||
+    if (r == NULL || one->file != file || one->size != size || recent_generation != f->generation || offset < 0 ||
         start < r->busy_until[way] || !mpiox_recording_time_go_on(way, r->name, start, end, size))
         return false;
     r->counts[way == 0 ? MPIOX_COUNT_POSIX_READS : MPIOX_COUNT_POSIX_WRITES]++;
