@@ -22,6 +22,7 @@ replaces the other one. So their value is taken out of the options, and its libr
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -40,6 +41,8 @@ _DAEMONS = frozenset({"orted", "prted", "prte", "hydra_pmi_proxy", "slurmstepd",
 _PROCESS_NAMES = frozenset(name[:15] for name in _OPENMPI | _HYDRA | _EITHER | _DAEMONS)
 _ENV_LIST = "OMPI_MCA_mca_base_env_list"
 _SPEAKING_S = 1.0
+#: Processes between a rank and what has started it, at most: shells and wrappers.
+_ANCESTORS = 16
 #: Variables of other libraries that this one honours and that launchers of Open MPI do not forward by themselves.
 FORWARDED = (
     "MPICH_MPIIO_HINTS",
@@ -79,10 +82,30 @@ def launched_rank(environment: Mapping[str, str]) -> int:
     return int(next(values, "0"))
 
 
-def job_name(environment: Mapping[str, str]) -> str:
-    """Return what the launcher calls the job that this process is a rank of; "" where it has no name (MPICH)."""
+def job_name(environment: Mapping[str, str], processes: Path = Path("/proc")) -> str:
+    """Return what the launcher calls the job that this process is a rank of; "" where it has no name.
+
+    Hydra gives its ranks no name of the job. Its proxies, one on each host, which start them, are all told where the
+    launcher listens: host and port, which no other job of that host has at the same time.
+    """
     names = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE")
-    return " ".join(environment.get(name, "") for name in names).strip()
+    found = " ".join(environment.get(name, "") for name in names).strip()
+    return found or (_control_port(processes) if "PMI_RANK" in environment else "")
+
+
+def _control_port(processes: Path) -> str:
+    """Return where the launcher of Hydra's proxy above this process listens; "" without such a proxy."""
+    process = os.getpid()
+    for _ in range(_ANCESTORS):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            words = (processes / str(process) / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            if Path(words[0]).name == "hydra_pmi_proxy":
+                return words[words.index("--control-port") + 1]
+            status = (processes / str(process) / "stat").read_text(errors="replace")
+            process = int(status.rpartition(")")[2].split()[1])
+            continue
+        break
+    return ""
 
 
 def let_rank_0_speak(environment: Mapping[str, str]) -> bool:

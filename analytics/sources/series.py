@@ -43,7 +43,8 @@ _FORMS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S%z", "%
 _SECONDS = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,9})?")
 _NOTHING = ("", "nan", "null", "na")
 _LATEST = 2**33
-#: Before 1990 no tool wrote series: a table whose first column has smaller numbers is another one, unless its name says time.
+#: Before 1990 no tool wrote series: a table whose first column has smaller numbers is another one, unless its name
+#: says time.
 _EARLIEST = 631_152_000
 _TIMES = re.compile(r"time|date|epoch|seconds")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from mpiio_ext import launchers
 from mpiio_ext.common import keeper
 from mpiio_ext.common.children import launched
 from support.launch import marked_processes
@@ -89,3 +91,22 @@ def test_it_is_ended_with_the_command(tmp_path: pathlib.Path, number: int) -> No
         assert found == 4, command.text()
         command.process.send_signal(number)
         assert not command.left(60)
+
+
+def test_a_job_of_hydra_is_named_by_where_its_launcher_listens(tmp_path: pathlib.Path) -> None:
+    """A rank is below a shell below the proxy; two jobs have two names, and who has no proxy has none."""
+    def process(number: int, parent: int, *words: str) -> None:
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in words))
+        (tmp_path / str(number) / "stat").write_text(f"{number} (a) b) S {parent} 1 1 0")
+
+    process(os.getpid(), 7, "python", "mpiio-ext", "run")
+    process(7, 5, "sh", "-c", "mpiio-ext run")
+    rank = {"PMI_RANK": "1"}
+    assert launchers.job_name(rank, tmp_path) == ""
+    process(5, 4, "/opt/bin/hydra_pmi_proxy", "--control-port", "login1:40895", "--proxy-id", "0")
+    assert launchers.job_name(rank, tmp_path) == "login1:40895"
+    assert launchers.job_name({}, tmp_path) == ""
+    assert launchers.job_name({"PMIX_NAMESPACE": "x", **rank}, tmp_path) == "x"
+    (tmp_path / "5" / "cmdline").write_bytes(b"hydra_pmi_proxy\0--control-port\0")
+    assert launchers.job_name(rank, tmp_path) == ""
