@@ -54,7 +54,8 @@ class Machine:
             return []
         return [f"The machine was loaded: a rank waited for a CPU for {seconds_text(self.waited_s)} of"
                 f" {seconds_text(self.wall_s)} ({100 * self.share:.0f} %), since more processes wanted to run than"
-                " there are cores. Times of calls have this waiting in them, and no finding rests on it."]  # fmt: skip
+                " there are cores. Times of calls have this waiting in them; no finding is made of it"
+                " alone."]  # fmt: skip
 
     def facts(self) -> list[list[str]]:
         """Return what it gave the ranks, as facts."""

@@ -123,7 +123,7 @@ def test_the_counters_are_those_of_a_trace(tmp_path: pathlib.Path) -> None:
 
 def test_accesses_like_the_ones_before(tmp_path: pathlib.Path) -> None:
     """Of those whose counters the recorder remembers nothing is lost: counters, sizes, strides, time and bytes."""
-    random_, at, calls, place = random.Random(fuzz.seed()), 10, [Call(operation="open", start=0, duration=1)], 0
+    random_, at, calls, place = random.Random(fuzz.seed()), 10_000, [Call(operation="open", start=0, duration=1)], 0
     for _ in range(6000):
         file, size = random_.choice((1, 1, 1, 2, 3)), random_.choice((4096, 4096, 4096, 100, 512, 777, 64, 1 << 20))
         place = random_.choice((place, place, size * random_.randrange(50)))
