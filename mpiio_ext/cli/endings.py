@@ -9,7 +9,8 @@ their processes are waited for by pidfds: so the order in which they end is know
 `/proc` as long as nobody has waited for it, and later is told by Linux itself, from 6.15 on.
 
 Guarantees. Ranks are not asked, and nothing is sent to them. What is not known is not said. Without pidfds (Linux
-before 5.3) only exit statuses are told.
+before 5.3) only exit statuses are told. Not guaranteed: that the first one is the cause. Hydra kills the other ranks
+within milliseconds, and one of these may be seen first.
 """
 
 from __future__ import annotations
