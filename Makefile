@@ -41,7 +41,7 @@ bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS; without BE
 	$(BIN)/mpirun -n $(RANKS) $(BIN)/python -m mpiio_ext.bench $(or $(BENCH_ARGS),--suite quick)
 	$(if $(BENCH_ARGS),,$(BIN)/python -m mpiio_ext.bench arbitration)
 
-cluster: ## HOSTS hosts on this machine, made of namespaces, until cluster-stop; see docs/clusters.md
+cluster: ## HOSTS hosts on this machine, made of namespaces, until cluster-stop; see docs/project/clusters.md
 	scripts/cluster/run start --hosts $(HOSTS) $(ARGS)
 
 cluster-run: build ## an MPI program on these hosts, without the library: ARGS="-n 8 PROGRAM", ARGS="--help"
@@ -63,16 +63,17 @@ test-all: ## every test, under both MPIs
 test-every: build ## every test, under one MPI
 	$(BIN)/python -m pytest --run-slow $(PYTEST_ARGS)
 
-docs: build ## these documents as a site: build/docs/html/index.html, which needs no server
+docs: $(if $(wildcard $(BIN)/mpiio-ext),build) ## these documents as a site: build/docs/html/index.html, which needs no server
 	scripts/docs $(MPI)
 
-lint: build ## ruff, clang-format, mypy --strict, structure of the sources
+lint: build ## ruff, clang-format, mypy --strict, structure of the sources, lengths of the documents
 	$(BIN)/python -m ruff check .
 	scripts/format --check
 	scripts/typecheck
 	$(BIN)/python -m mpiio_ext.cli.manual --check docs/man
 	$(BIN)/python scripts/check_sources.py
 	$(BIN)/python scripts/check_imports.py
+	$(BIN)/python scripts/check_words.py
 
 release-check: build ## what has to be right before a release: CONTRIBUTING.md; in build/release, uploads nothing
 	$(BIN)/python -m venv build/release/venv

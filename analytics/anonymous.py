@@ -3,8 +3,8 @@
 Problem. A name leaks by many ways: an executable, a path, a sentence of a diagnosis, a column of JSON.
 
 Algorithm. Names are taken out of the tables before anything is made of them: what is never there cannot leak. Columns
-are let through by a list of what is known to be harmless (numbers that the schema counts or measures, and few texts),
-not by a list of what is secret; a column that the schema gains, or that a query makes up, is dropped until it is on the
+are let through by a list of what is known to be harmless: numbers that the schema counts or measures, and few texts. It
+is no list of what is secret. A column that the schema gains, or that a query makes up, is dropped until it is on the
 list. Logs, jobs and files keep numbers of their own, in order of appearance; times count from the beginning of the
 first job's 5-s step, so that they still meet the steps of LMT. Applications become science areas with a number.
 

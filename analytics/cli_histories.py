@@ -41,7 +41,7 @@ def row_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that choose rows: ``--published``, ``--since`` and others."""
     return all_of(function, [
         click.option("--published", is_flag=True,
-                     help="The filters of the published year of Edison's summaries (docs/tokio-umami.md)."),
+                     help="The filters of the published year of Edison's summaries (docs/explanation/metrics.md)."),
         click.option("--complete", is_flag=True, help="Only rows without a missing column."),
         click.option("--since", metavar="DATE", help="Only jobs that began on this day or later."),
         click.option("--until", metavar="DATE", help="Only jobs that began before this day."),

@@ -3,8 +3,8 @@
 Problem.    The arbiter knows a job by its program's name; logs of earlier runs say what that program does.
 Algorithm.  Rows of ``darshan_job`` and ``darshan_file`` of single Darshan logs, or of a store (which holds the
             statistics of the extension as well), become access patterns with volumes
-            (mpiio_ext.delegates.arbitration.learn), added up over all runs of a program; its compute nodes are those of
-            the scheduler, where the store has its log.
+            (mpiio_ext.delegates.arbitration.learn). They are added up over all runs of a program. Its compute nodes are
+            those of the scheduler, where the store has its log.
 Guarantees. A log that cannot be read is named, and left out. The name is that by which the library announces the job.
 """
 

@@ -1,7 +1,7 @@
 """The files of a source in a range of time, by the date-templated paths of a site.
 
 Problem. A day's records of a file system are one file, under a path with the day in it, in the time zone of the machine
-that wrote them; a range of time may begin and end in the middle of days, and a day may be there in one form or another.
+that wrote them. A range of time may begin and end in the middle of days, and a day may be there in one form or another.
 
 Algorithm. The range is cut into the periods of a template, hours if it has %H, else days, in the clock's time zone. Of
 each period the first of the templates that has files counts.

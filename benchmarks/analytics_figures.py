@@ -1,4 +1,4 @@
-"""Make the figures of docs/analytics.md anew, of the sample logs that PyDarshan ships.
+"""Make the figures of the analytics' pages anew, of the sample logs that PyDarshan ships.
 
     python benchmarks/analytics_figures.py docs/images/analytics
 
@@ -40,6 +40,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Make the figures of docs/analytics.md anew.")
+    parser = argparse.ArgumentParser(description="Make the figures of the analytics' pages anew.")
     parser.add_argument("folder", type=Path, help="where to write them: docs/images/analytics")
     main(parser.parse_args().folder)

@@ -8,10 +8,13 @@ this; ways take turns within each round, the order rotated:
 compute     no checkpoint at all: what the rest is held against
 native      the MPI library alone
 double      the same, by hand: a rank copies its part, and a thread with a communicator of its own writes the copy
+burst       PnetCDF's burst buffer in a folder beside the slowed storage (``--through pnetcdf``, where the library was
+            built with it; ``MPIIO_EXT_PNETCDF`` names one that was)
 staged      ``mpiox_close=staged`` with ``--delegates`` delegates, whose caches have room for 1.5 checkpoints
 
 What is written: ``segments``, eight arrays by a collective call each; ``blocks``, 32 KiB each by independent calls,
-dealt to the ranks in turn for each of 24 unknowns, as FLASH-IO does; ``hdf5``, eight datasets by h5py, collectively.
+dealt to the ranks in turn for each of 24 unknowns, as FLASH-IO does; ``hdf5``, eight datasets by h5py, collectively;
+``pnetcdf``, eight variables, collectively.
 
 A rank computes until it has had so much processor time (``--compute cpu``), or sleeps as one whose accelerator computes
 (``sleep``). Waiting is the time inside open, writes and close, the longest of the ranks, and behind the last checkpoint
@@ -39,12 +42,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from support.cbuild import slow_storage
+
 if TYPE_CHECKING:
     from mpi4py import MPI
 
     Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 WAYS = ("compute", "native", "double", "staged")
+BURST = "nc_burst_buf=enable;nc_burst_buf_dirname="
 ARRAYS, BLOCK, UNKNOWNS = 8, 32 << 10, 24
 
 
@@ -89,7 +97,32 @@ def hdf5(comm: MPI.Intracomm, path: str, data: Bytes) -> None:
                 made[comm.rank * part : (comm.rank + 1) * part] = data[array * part :][:part]
 
 
-WRITERS = {"segments": segments, "blocks": blocks, "hdf5": hdf5}
+def pnetcdf(comm: MPI.Intracomm, path: str, data: Bytes) -> None:
+    """Write eight variables, of each the rank's part, collectively."""
+    from mpiio_ext.bench import pnetcdf as library
+
+    part = data.size // ARRAYS
+    with library.File.create(path, comm) as file:
+        length = file.def_dim("x", comm.size * part)
+        variables = [file.def_var(f"array{array}", np.uint8, [length]) for array in range(ARRAYS)]
+        file.enddef()
+        for array, variable in enumerate(variables):
+            file.put_vara_all(variable, [comm.rank * part], [part], data[array * part :][:part])
+
+
+WRITERS = {"segments": segments, "blocks": blocks, "hdf5": hdf5, "pnetcdf": pnetcdf}
+
+
+def ways(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return those that can be had."""
+    if options.through != "pnetcdf":
+        return WAYS
+    from mpiio_ext.bench import pnetcdf as library
+
+    if BURST.split("=")[0].encode() in library.library_path().read_bytes():
+        return (*WAYS, "burst")
+    print(f"{library.library_path()} has no burst buffer", file=sys.stderr)
+    return WAYS
 
 
 def found(through: str, path: Path, ranks: int, size: int) -> list[Bytes]:
@@ -100,8 +133,8 @@ def found(through: str, path: Path, ranks: int, size: int) -> list[Bytes]:
         with h5py.File(path) as file:
             arrays = np.stack([file[f"array{array}"][...].reshape(ranks, -1) for array in range(ARRAYS)])
     else:
-        whole = np.fromfile(path, np.uint8)
-        if through == "segments":
+        whole = np.fromfile(path, np.uint8)[-ranks * size :]  # behind a header
+        if through in ("segments", "pnetcdf"):
             arrays = whole.reshape(ARRAYS, ranks, -1)
         else:
             arrays = whole.reshape(UNKNOWNS * (size // (BLOCK * UNKNOWNS)), ranks, BLOCK)
@@ -144,6 +177,8 @@ def compute(seconds: float, how: str) -> None:
 
 def work(path: str, way: str, options: argparse.Namespace) -> None:
     """Run as a rank."""
+    if options.through == "pnetcdf":
+        import mpiio_ext  # before MPI  # noqa: F401
     from mpi4py import MPI
 
     comm, waited = MPI.COMM_WORLD, []
@@ -211,15 +246,21 @@ def launch(options: argparse.Namespace, way: str, slow: Path) -> dict[str, float
     """Run one way once."""
     tools = Path(sys.executable).parent
     mpirun = shutil.which("mpirun", path=f"{tools}:{os.environ['PATH']}")
-    with tempfile.TemporaryDirectory(dir=options.path, prefix="mpiio_ext_checkpoints_") as folder:
-        line = Path(folder, "line")
+    with tempfile.TemporaryDirectory(dir=options.path, prefix="mpiio_ext_checkpoints_") as outer:
+        (folder := Path(outer, "slow")).mkdir()
+        line, beside = Path(folder, "line"), Path(outer, "burst")
         line.write_bytes(bytes(8))
         environment = os.environ | {
             "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OPENBLAS_NUM_THREADS": "1",
-            "LD_PRELOAD": str(slow), "SLOW_STORAGE_PATH": folder, "SLOW_STORAGE_LINE": str(line),
+            "LD_PRELOAD": str(slow), "SLOW_STORAGE_PATH": str(folder), "SLOW_STORAGE_LINE": str(line),
             "SLOW_STORAGE_US": str(options.latency_us), "SLOW_STORAGE_MBPS": str(options.mbps),
         }
+        if way != "staged":  # the binding of PnetCDF has this library loaded
+            environment["MPIOX_HINTS"] = "*:mpiox_enable=false"
+        if way == "burst":
+            beside.mkdir()
+            environment["PNETCDF_HINTS"] = f"{BURST}{options.cache_dir or beside}"
         cache = (options.megabytes << 20) * 3 // 2 // options.delegates
         hints = [f"mpiox_delegates={options.delegates}", f"mpiox_delegate_cache={cache}", "mpiox_close=staged",
                  *options.hints]  # fmt: skip
@@ -227,7 +268,7 @@ def launch(options: argparse.Namespace, way: str, slow: Path) -> dict[str, float
             hints.append(f"mpiox_delegate_cache_dir={options.cache_dir}")
         run = [str(tools / "mpiio-ext"), "run", *(word for hint in hints for word in ("-H", hint)), "--"]
         command = [str(mpirun), "-n", str(options.ranks), *(run if way == "staged" else []), sys.executable, __file__,
-                   "--work", folder, way, *sys.argv[1:]]  # fmt: skip
+                   "--work", str(folder), way, *sys.argv[1:]]  # fmt: skip
         looking = Looking()
         looking.start()
         begun = time.monotonic()
@@ -241,17 +282,18 @@ def launch(options: argparse.Namespace, way: str, slow: Path) -> dict[str, float
             print(done.stderr, file=sys.stderr)
         measured = json.loads(row[7:])
         if way != "compute":
-            compare(options, Path(folder), measured["size"])
+            compare(options, folder, measured["size"])
         return {**measured, "job": job, "memory": max(looking.most.values(), default=0),
                 "cap": max(looking.caps.values(), default=0)}  # fmt: skip
 
 
 def measure(options: argparse.Namespace, slow: Path) -> dict[str, list[dict[str, float]]]:
     """All ways in turns."""
-    runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    all_ways = ways(options)
+    runs: dict[str, list[dict[str, float]]] = {way: [] for way in all_ways}
     for number in range(options.rounds):
-        turn = number % len(WAYS)
-        for way in WAYS[turn:] + WAYS[:turn]:
+        turn = number % len(all_ways)
+        for way in all_ways[turn:] + all_ways[:turn]:
             runs[way].append(launch(options, way, slow))
             print(f"{way} {runs[way][-1]}" if options.verbose else ".", end="\n" if options.verbose else "",
                   file=sys.stderr, flush=True)  # fmt: skip
@@ -301,11 +343,7 @@ def main() -> None:
     if options.work:
         work(*options.work, options)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        slow = Path(folder, "slow_storage.so")
-        source = Path(__file__).with_name("slow_storage.c")
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(slow), str(source), "-ldl"], check=True)
-        show(options, measure(options, slow))
+    show(options, measure(options, Path(slow_storage())))
 
 
 if __name__ == "__main__":

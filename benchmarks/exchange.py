@@ -4,8 +4,8 @@ Usage: ``python benchmarks/exchange.py probe machine.json``     parameters, meas
        ``python benchmarks/exchange.py check machine.json``     the model beside measurements on 2 to 8 hosts
        ``python benchmarks/exchange.py scale machine.json --figures docs/images``   64 to 1,024 nodes x 64 ranks
 
-The model: exchange_model.py. `probe` and `check` need the cluster (docs/clusters.md) and take some minutes; a second
-`probe` leaves the least of both in the file. `scale` computes, on one core, for a few minutes, and gives the same
+The model: exchange_model.py. `probe` and `check` need the cluster (docs/project/clusters.md) and take some minutes; a
+second `probe` leaves the least of both in the file. `scale` computes on one core for a few minutes, and gives the same
 numbers everywhere.
 """
 

@@ -73,8 +73,8 @@ class Machine:
         return replace(self, store_byte_s=1 / bytes_per_s, load_byte_s=1 / bytes_per_s, storage_on_cores=False)
 
 
-#: Copies of a core, and pieces: from docs/performance.md, two cores without other work. 8 B and 64 KiB interleaved,
-#: written over: 5.9 and 7.0 GB/s here, 0.13 GB/s native, which handles a piece three times.
+#: Copies of a core, and pieces: from docs/notes/2026-11-20-collective-access.md, two cores without other work. 8 B and
+#: 64 KiB interleaved, written over: 5.9 and 7.0 GB/s here, 0.13 GB/s native, which handles a piece three times.
 QUIET = {"copy_byte_s": 1 / 6e9, "piece_s": 0.5e-9, "native_piece_s": 42e-9}
 #: A present-day fabric with remote memory access, 100 Gbit/s a node, and storage of 2 GB/s a node: assumed, of the
 #: order of vendors' data sheets.

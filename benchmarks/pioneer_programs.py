@@ -163,7 +163,7 @@ def traced(name: str, place: Path) -> Traced:
 
 
 def under_ltrace(name: str, place: Path) -> Traced:
-    """Return the same by ltrace, as docs/pioneer-traces.md says; the kernel makes fewer operations."""
+    """Return the same by ltrace, as docs/reference/trace-formats.md says; the kernel makes fewer operations."""
     files, trace = place / f"{name}-ltrace-files", place / f"{name}-ltrace"
     files.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(trace, ignore_errors=True)

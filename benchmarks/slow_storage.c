@@ -7,7 +7,8 @@
  *            microseconds, and with SLOW_STORAGE_MBPS the time that its bytes take at so many MB/s; requests of several
  *            processes and threads wait side by side; the processor is free. With SLOW_STORAGE_LINE, the name of a file
  *            of 8 bytes, the rate is that of all processes of the host together: the file says when the line to the
- *            storage is free again, and the bytes of a request wait for that.
+ *            storage is free again, and the bytes of a request wait for that. Each open of such a file sleeps
+ *            SLOW_STORAGE_OPEN_US.
  * Guarantee. It is a model of the time of a request, and of nothing else: no locks. All programs that are compared get
  *            the same. What does not go through these functions (io_uring, mmap) is not delayed.
  *
@@ -20,6 +21,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +34,7 @@
 #include <unistd.h>
 
 static const char *below;
-static long long pause_ns, mbps;
+static long long pause_ns, open_ns, mbps;
 static _Atomic long long *line; /* when it is free: ns of CLOCK_MONOTONIC */
 
 static void map_line(const char *name)
@@ -47,11 +49,12 @@ static void map_line(const char *name)
 
 __attribute__((constructor)) static void set_up(void)
 {
-    const char *us = getenv("SLOW_STORAGE_US");
+    const char *us = getenv("SLOW_STORAGE_US"), *open_us = getenv("SLOW_STORAGE_OPEN_US");
     const char *rate = getenv("SLOW_STORAGE_MBPS");
 
     below = getenv("SLOW_STORAGE_PATH");
     pause_ns = us != NULL ? 1000 * atoll(us) : 0;
+    open_ns = open_us != NULL ? 1000 * atoll(open_us) : 0;
     mbps = rate != NULL ? atoll(rate) : 0;
     if (getenv("SLOW_STORAGE_LINE") != NULL)
         map_line(getenv("SLOW_STORAGE_LINE"));
@@ -81,9 +84,18 @@ static size_t sum(const struct iovec *iov, int n)
     return bytes;
 }
 
-static void wait_for(int fd, size_t bytes)
+static void rest(long long ns)
 {
     static __thread int precise;
+    const struct timespec pause_for = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+
+    if (!precise)
+        precise = prctl(PR_SET_TIMERSLACK, 1) == 0 || 1; /* nanoseconds; by default 50 microseconds */
+    nanosleep(&pause_for, NULL);
+}
+
+static void wait_for(int fd, size_t bytes)
+{
     char link[32], path[4096];
     const int before = errno;
 
@@ -91,13 +103,8 @@ static void wait_for(int fd, size_t bytes)
         return;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     const ssize_t length = readlink(link, path, sizeof path);
-    if (length >= (ssize_t)strlen(below) && strncmp(path, below, strlen(below)) == 0) {
-        if (!precise)
-            precise = prctl(PR_SET_TIMERSLACK, 1) == 0 || 1; /* nanoseconds; by default 50 microseconds */
-        const long long ns = pause_ns + transfer_ns(bytes);
-        const struct timespec pause_for = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-        nanosleep(&pause_for, NULL);
-    }
+    if (length >= (ssize_t)strlen(below) && strncmp(path, below, strlen(below)) == 0)
+        rest(pause_ns + transfer_ns(bytes));
     errno = before;
 }
 
@@ -127,3 +134,21 @@ DELAY(ssize_t, pwritev2, (int fd, const struct iovec *iov, int n, off_t at, int 
       sum(iov, n))
 DELAY(ssize_t, preadv2, (int fd, const struct iovec *iov, int n, off_t at, int flags), (fd, iov, n, at, flags),
       sum(iov, n))
+
+#define SLOW_OPEN(name)                                                                                                \
+    int name(const char *path, int flags, ...)                                                                         \
+    {                                                                                                                  \
+        static int (*next)(const char *, int, ...);                                                                    \
+        va_list more;                                                                                                  \
+        va_start(more, flags);                                                                                         \
+        const int mode = va_arg(more, int);                                                                            \
+        va_end(more);                                                                                                  \
+        if (next == NULL)                                                                                              \
+            next = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, #name);                                           \
+        if (open_ns > 0 && below != NULL && strncmp(path, below, strlen(below)) == 0)                                  \
+            rest(open_ns);                                                                                             \
+        return next(path, flags, mode);                                                                                \
+    }
+
+SLOW_OPEN(open)
+SLOW_OPEN(open64)

@@ -31,6 +31,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from support.cbuild import slow_storage
+
 WAYS = ("native", "two_phase", "cached", "collective")
 STRIPE = 1024 * 1024
 
@@ -152,11 +156,7 @@ def main() -> None:
     parser.add_argument("--latency-us", type=int, default=0, help="of each request")
     parser.add_argument("--mbps", type=int, default=0, help="MB/s at which a request's bytes arrive; 0: at once")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        slow = Path(folder, "slow_storage.so")
-        source = Path(__file__).with_name("slow_storage.c")
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(slow), str(source), "-ldl"], check=True)
-        show(options, measure(options, slow))
+    show(options, measure(options, Path(slow_storage())))
 
 
 if __name__ == "__main__":

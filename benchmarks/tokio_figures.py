@@ -1,4 +1,4 @@
-"""Make the figures of docs/tokio-umami.md anew, of the published year of Edison's summaries.
+"""Make the figures of docs/explanation/metrics.md anew, of the published year of Edison's summaries.
 
     python benchmarks/tokio_figures.py edison-summaries_2017-02-14-2018-02-15.csv.gz docs/images/tokio
 
@@ -51,7 +51,7 @@ def main(table: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Make the figures of docs/tokio-umami.md anew.")
+    parser = argparse.ArgumentParser(description="Make the figures of docs/explanation/metrics.md anew.")
     parser.add_argument("table", type=Path, help="the published summaries of Edison")
     parser.add_argument("folder", type=Path, help="where to write them: docs/images/tokio")
     arguments = parser.parse_args()

@@ -41,6 +41,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/common/mpiox_event.c
     csrc/core/common/mpiox_parts.c
     csrc/core/common/mpiox_segment.c
+    csrc/core/common/mpiox_segment_guard.c
     csrc/core/common/mpiox_testing.c
     csrc/core/common/mpiox_text.c
     csrc/core/common/mpiox_wait.c
@@ -90,6 +91,9 @@ set(MPIOX_CORE_SOURCES
     csrc/core/storage/mpiox_storage_posix.c
     csrc/core/storage/mpiox_storage_refresh.c
     csrc/core/storage/mpiox_storage_staging.c
+    csrc/core/storage/mpiox_storage_subfiles.c
+    csrc/core/storage/mpiox_storage_subfiles_files.c
+    csrc/core/storage/mpiox_storage_subfiles_index.c
     csrc/core/storage/mpiox_storage_transfer.c
     csrc/core/storage/mpiox_storage_uring.c
     csrc/core/topology/mpiox_topology_bcast.c
@@ -164,6 +168,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/process/mpiox_process_socket.c
     csrc/iod/process/mpiox_process_launcher_id.c
     csrc/iod/process/mpiox_process_notify.c
+    csrc/iod/process/mpiox_process_peers.c
     csrc/iod/process/mpiox_process_liveness.c
     csrc/iod/forwarded/mpiox_forwarded_access.c
     csrc/iod/forwarded/mpiox_forwarded_ahead.c
@@ -269,6 +274,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_mpi_shared.c
     csrc/entry/mpi/mpiox_mpi_size.c
     csrc/entry/mpi/mpiox_mpi_staging.c
+    csrc/entry/mpi/mpiox_mpi_subfiles.c
     csrc/entry/mpi/mpiox_mpi_view.c
     csrc/entry/mpi/mpiox_mpi_view_judge.c
     csrc/entry/mpi/mpiox_nonblocking.c

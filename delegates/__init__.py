@@ -1,10 +1,10 @@
 """I/O delegates: processes that own the pages of open files, cache, flush and prefetch them for the program's ranks.
 
 ``status()`` returns what the delegates of this user's running programs on this host say of themselves, ``own()`` what
-those of the calling process's job say; ``mpiio-ext delegates status`` shows it. See docs/delegates-status.md.
+those of the calling process's job say; ``mpiio-ext delegates status`` shows it. See docs/reference/delegates.md.
 
 ``current()`` returns the delegates of the running program's own job, and ``split()`` turns ranks of it into delegates.
-See docs/delegates-modes.md.
+See docs/reference/delegates.md.
 """
 
 from __future__ import annotations

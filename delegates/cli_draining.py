@@ -75,7 +75,7 @@ def left_by(delegates: Iterable[DelegateStatus], wanted: set[Path]) -> Iterator[
         where = item.kept or f"the memory of I/O delegate {item.delegate} (process {item.pid} on {item.host})"
         for file in item.files:
             path = final_name(Path(file.path))
-            if not file.replica and (path in wanted if wanted else file.draining):
+            if (path in wanted or not wanted) and (file.draining or bool(wanted and not file.replica)):
                 yield Left(path=path, dirty_bytes=file.dirty_bytes, scratch=file.scratch, code=file.drain_errno,
                            where=where)
 

@@ -2,7 +2,7 @@
 
 Which request is next is what the hint ``mpiox_delegate_scheduler`` chooses. The queue is that of libmpiio_ext.so
 (csrc/iod/schedule/mpiox_schedule.h), and knows no clock: times are given, so that a policy can be simulated and tested.
-See docs/delegates.md.
+See docs/explanation/delegates.md.
 """
 
 from __future__ import annotations

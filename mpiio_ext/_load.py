@@ -6,9 +6,9 @@ that order. So opening the library with RTLD_GLOBAL before any MPI library is in
 first, without LD_PRELOAD; afterwards it is too late, because the symbols are bound already. Loading does not
 initialise MPI and needs no MPI launch.
 
-A wheel holds the library once per MPI ABI and a binding for all of them, which finds the library by its name among
-those that are in the process: so one is loaded in every process that imports the package. `mpiio_ext.abi` says which.
-An installation from source holds one, which the binding finds by itself.
+A wheel holds the library once per MPI ABI, and one binding for all of them. The binding finds the library by its name
+among those in the process. So one is loaded in every process that imports the package. `mpiio_ext.abi` says which. An
+installation from source holds one, which the binding finds by itself.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mpiio_ext import abi
 from mpiio_ext.errors import LoadError
@@ -105,9 +106,29 @@ def family() -> str:
     parts = _parts()
     if parts != _folder():
         return parts.name
-    from mpiio_ext._binding import ffi, lib
-
+    ffi, lib = _binding()
     return str(ffi.string(lib.mpiio_ext_mpi_family()).decode())
+
+
+def _binding() -> tuple[Any, Any]:
+    try:
+        from mpiio_ext._binding import ffi, lib
+    except ImportError as error:  # the library is older, or its MPI library is gone
+        raise LoadError(f"{get_library()} cannot be loaded: {error}; build or install mpiio_ext again") from error
+    return ffi, lib
+
+
+def misfit(library: Path, version: str, package: str) -> str:
+    """Return that a library does not fit the package, by the versions of both; "" where it does."""
+    return "" if version == package else f"{library} is {version}, the Python package {package}"
+
+
+def misfit_here(package: str) -> str:
+    """Return the same of `get_library`; of a wheel "", whose parts come together."""
+    if _parts() != _folder():
+        return ""
+    ffi, lib = _binding()
+    return misfit(get_library(), ffi.string(lib.mpiio_ext_version()).decode(), package)
 
 
 def get_library() -> Path:

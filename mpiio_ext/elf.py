@@ -1,8 +1,8 @@
 """What an executable or a shared library asks the dynamic linker for, read from its ELF dynamic section.
 
 Only what is needed to tell the MPI library of a program: DT_NEEDED and the interpreter. A packaged reader of ELF files
-(pyelftools, lief) takes longer to import than `mpiio-ext run` may take; docs/dependencies.md. The file is only read: a
-damaged one gives `ElfError`, never another exception (fuzzed in tests/unit/test_abi.py).
+(pyelftools, lief) takes longer to import than `mpiio-ext run` may take; docs/project/dependencies.md. The file is only
+read: a damaged one gives `ElfError`, never another exception (fuzzed in tests/unit/test_abi.py).
 
 Source. System V ABI, chapters 4 and 5; /usr/include/elf.h.
 """

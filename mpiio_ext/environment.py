@@ -1,6 +1,6 @@
 """The environment variables of this library: what there is, and what each does.
 
-One table, read by ``mpiio-ext doctor`` and by the page docs/doctor.md; a test compares it with the sources.
+One table, read by ``mpiio-ext doctor`` and by the page docs/reference/checks.md; a test compares it with the sources.
 """
 
 from __future__ import annotations
@@ -82,6 +82,6 @@ def unknown(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def markdown_table() -> str:
-    """Return the table of docs/doctor.md: the variables that users set."""
+    """Return the table of docs/reference/checks.md: the variables that users set."""
     rows = [f"| `{name}` | {item.meaning} |" for name, item in VARIABLES.items() if item.by_user]
     return "\n".join(["| variable | meaning |", "|---|---|", *rows]) + "\n"

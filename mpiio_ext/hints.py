@@ -1,7 +1,7 @@
 """Hints: their registry, the values in force, and a checked way to write them down.
 
 The registry is the C library's (``csrc/core/hints``), so a hint exists here exactly when ``MPI_File_open`` knows it.
-What a hint means, and which source wins, is told in ``docs/hints.md``.
+What a hint means, and which source wins, is told in ``docs/howto/hints.md``.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def quote(text: str) -> str:
 
 
 def markdown_table() -> str:
-    """Return the registry as the Markdown table of docs/hints.md."""
+    """Return the registry as the Markdown table of docs/reference/hints.md."""
     lines = ["| hint | type | values | default | meaning |", "|---|---|---|---|---|"]
     for spec in registry():
         values = spec.values.replace("|", "\\|")
@@ -277,6 +277,8 @@ class Hints:
     delegate_owners : how many of the delegates own pages of the file; 0: as many as suit its servers.
     arbiter : folder of a running ``mpiio-ext delegates arbiter``.
     arbiter_name : what the arbiter's curves and weights call the program; "": its executable, or in Python its script.
+    subfiles : number of subfiles that a file which is made is stored as: 8, "per_node=1" or "per_server"; 0: none.
+    subfile_unit : bytes that lie together in a subfile, or text with a suffix; 0: the stripe size.
     others : hints of the MPI library that are passed on, {name: value}.
 
     Raises
@@ -344,6 +346,8 @@ class Hints:
     delegate_owners: int | None = None
     arbiter: str | None = None
     arbiter_name: str | None = None
+    subfiles: int | str | None = None
+    subfile_unit: int | str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:

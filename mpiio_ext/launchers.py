@@ -218,7 +218,7 @@ def plan(
 def execute(launch: Launch) -> None:
     """Replace this process by the launch. Returns only by raising OSError.
 
-    The program gets the signals as it would have them without this command: Python ignores some from its start, and a
+    The program gets the signals as it would have them without this command. Python ignores some from its start. A
     program that is to be ended at its limit of a file's size (SIGXFSZ), or when its reader is gone (SIGPIPE), would go
     on.
     """

@@ -1,8 +1,8 @@
 """Layouts: how a file lies on the servers of its file system, and who said so.
 
 `inspect` asks the file system that a path is on (Lustre, GPFS, BeeGFS, CephFS, GlusterFS, DAOS, NFS, XFS…) for all that
-it tells without rights. Each fact has its source; what nobody told is absent. ``docs/layout.md`` says what is found
-where.
+it tells without rights. Each fact has its source; what nobody told is absent. ``docs/reference/layout.md`` says
+what is found where.
 """
 
 from __future__ import annotations

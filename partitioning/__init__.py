@@ -1,7 +1,7 @@
 """File-domain partitioning: who owns which stripes of a collective's access region.
 
 ``plan(geometry, method)`` runs the planner that the library itself uses in collective I/O and shows its result as NumPy
-arrays. Nothing here needs MPI or touches a file. See docs/partitioning.md for the methods and their origin.
+arrays. Nothing here needs MPI or touches a file. See docs/explanation/file-domains.md for the methods and their origin.
 
 ``python -m mpiio_ext.partitioning --help`` draws file domains.
 """

@@ -87,7 +87,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 def rules_markdown() -> str:
-    """Return the rules as the table of docs/partitioning.md."""
+    """Return the rules as the table of docs/reference/rules.md."""
     head = "| decides | when | takes | why | source |\n|---|---|---|---|---|\n"
     return head + "".join(f"| {r.topic} | {r.when} | {r.takes} | {r.reason} | {r.source} |\n" for r in rules())
 

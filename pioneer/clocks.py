@@ -3,10 +3,10 @@
 Problem.   Each rank's times are of its host's clock. Order and slack times between ranks need one clock.
 Algorithm. No rank leaves a barrier before the last one has entered it, and all leave it within microseconds: the times
            of leaving, one by each clock, are the same moment but for that. Against the reference's time t the
-           difference of two clocks is offset + drift (t - middle): the median of the slopes between moments that are
-           half the trace apart, then least squares, repeated without what lies more than three robust standard
-           deviations away (a rank that was not scheduled at once). Drift counts where it is larger than three times its
-           standard error; with fewer than `LEAST` moments the median of the differences is the offset.
+           difference of two clocks is offset + drift (t - middle). The drift is the median of the slopes between
+           moments that are half the trace apart. Then least squares are repeated without what lies more than three
+           robust standard deviations away (a rank that was not scheduled at once). Drift counts where it is larger than
+           three times its standard error; with fewer than `LEAST` moments the median of the differences is the offset.
 Guarantee. Differences are taken in integers; clocks that agree exactly give 0. The estimate says how good the fit is.
 """
 

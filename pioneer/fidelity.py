@@ -1,9 +1,9 @@
 """How close synthetic paths come to what they were made of: each mode, many seeds, and controls that must fail.
 
 Method.    For each path and mode as many paths are synthesized as there are seeds, and compared (`compare.metrics`); of
-           each metric the worst value counts. A metric that a spoilt path passes as well says nothing, so four are
-           compared besides: the operations in random order, slack times of a Poisson process with the same mean,
-           offsets spread uniformly over the file, and children that access other places while the root does not.
+           each metric the worst value counts. A metric that a spoilt path passes as well says nothing. So four spoilt
+           paths are compared besides: the operations in random order; slack times of a Poisson process with the same
+           mean; offsets spread uniformly over the file; children that access other places while the root does not.
 Limits.    Those of `compare.metrics.LIMITS` for the modes that draw; `QUOTA_LIMITS` for the modes "faithful" and
            "quota", whose multisets are those of the path.
 """

@@ -6,11 +6,12 @@ Content.   One item a line, and the kind of the item is the first word, so that 
            root-exclusive`` find what they should: ``path``, ``group``, ``communicator``, ``file`` with its rank
            fields, ``session``, ``op``.
            An operation says who makes it (mimicked: all groups; root-exclusive; child-exclusive), its place in its
-           session, offset and size in bytes, slack and execution time in microseconds, the file, and annotations: how
-           far offsets in a shared file move from rank to rank, values of other groups, arguments of the call.
+           session, and the file. It has offset and size in bytes, slack and execution time in microseconds. Annotations
+           tell how far offsets in a shared file move from rank to rank, values of other groups, and arguments of the
+           call.
 Folding.   If that is asked for, successive operations that differ in their offsets alone, by a constant step, are one
-           line, and so is each operation of a loop of up to eight (`show_folding`): ``times=6 every=2`` is made six
-           times, with one other operation between.
+           line. So is each operation of a loop of up to eight (`show_folding`): ``times=6 every=2`` is made six times,
+           with one other operation between.
 Guarantee. The same path gives the same text, and no line depends on what else is selected. What is null is "-". A
            control character of a name is shown escaped: every item is one line.
 """

@@ -1,8 +1,8 @@
 """The operations of a workload path as lines of text, see `show`.
 
 Problem.   A path has millions of operations. An interpreter that looks at each value of each row needs minutes.
-Algorithm. Chunks of rows, column by column in NumPy: what few different values have (who makes it, the session, the
-           name, the file, the arguments of the call) is put into words once for each value; a row is one formatted
+Algorithm. Chunks of rows, column by column in NumPy. What few different values have (who makes it, the session, the
+           name, the file, the arguments of the call) is put into words once for each value. A row is one formatted
            string. What is folded is found by `show_folding`.
 Guarantee. Lines come one chunk after the other, in memory that does not grow with their number; a fold that goes
            on beyond its chunk is looked at again with a larger one.

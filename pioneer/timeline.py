@@ -8,7 +8,8 @@ Algorithm. Two passes over the rows, batch by batch. The first one finds the beg
 overlaps others without being inside of one, as of two threads that the trace takes for one, gets a further track. The
 slices are on the tracks of their ranks. Those below are there a second time, to be seen side by side:
 
-  files        requests to the operating system, by file and rank; of files to or from which bytes were moved
+  files        requests to the operating system, by file and rank; of files to or from which bytes were moved, but
+               those that the MPI library keeps for itself
   aggregators  of each rank that makes requests for others: the rounds of two-phase, and the requests in them
   delegates    what the library does for them in a rank; and once, not twice, threads of ranks that are delegates
 
@@ -24,6 +25,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mpiio_ext.common.files import replacing
+from mpiio_ext.pioneer.darshan.names import OF_MPI
 from mpiio_ext.pioneer.sanitize.survey import Survey, Surveyor
 from mpiio_ext.pioneer.traces import open_trace
 
@@ -292,7 +295,7 @@ def _moved(batch: pa.RecordBatch) -> Iterator[str]:
     transfers = pc.match_substring_regex(batch["operation"].cast(pa.string()), _TRANSFERS)
     moves = pc.and_kleene(pc.and_(requests, transfers), pc.greater(batch["size"], 0))
     names = pc.unique(batch["file"].filter(pc.fill_null(moves, False)))
-    return (name for name in names.to_pylist() if name is not None)
+    return (name for name in names.to_pylist() if name is not None and not re.search(OF_MPI, name))
 
 
 def _values(batch: pa.RecordBatch) -> Iterator[tuple[object, ...]]:

@@ -76,7 +76,7 @@ class Kind:
     packages : of Debian, that bring the MPI library and its launcher.
     mpicc : compiler wrapper of the machine, for the program in C.
     development : package that has it.
-    before_c, before_python : lines that docs/install.md tells the user for this MPI.
+    before_c, before_python : lines that docs/howto/install.md tells the user for this MPI.
     replays : whether ``pioneer all`` is run.
     """
 

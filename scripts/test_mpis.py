@@ -17,7 +17,7 @@ the library's name (MPICH of Debian, the standard ABI). Checks:
 - ``differential``: random MPI-IO programs against the model and the MPI library (tests/differential).
 
 Results go to ``build/test_mpis/results.json``, whose entries are replaced one by one, and with ``--write`` as a table
-to ``docs/mpis.md``. Exit status 1 when a check fails.
+to ``docs/reference/mpis.md``. Exit status 1 when a check fails.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "test_mpis"
 RESULTS = FOLDER / "results.json"
-PAGE = ROOT / "docs" / "mpis.md"
+PAGE = ROOT / "docs" / "reference" / "mpis.md"
 CHECKS = ("smoke", "program", "mpi4py", "differential")
 TESTS = ("pytest>=8,<9.2", "hypothesis>=6.100")
 #: What the checks import of the package's dependencies.
@@ -294,7 +294,7 @@ def differential(environment: Environment, folder: Path, cases: int) -> str:
 
 
 def table(results: dict[str, dict[str, str]]) -> str:
-    """Return docs/mpis.md's table."""
+    """Return docs/reference/mpis.md's table."""
     lines = ["| MPI | Python | " + " | ".join(CHECKS) + " | tested |", "|---|---|" + "---|" * (len(CHECKS) + 1)]
     for name, environment in ENVIRONMENTS.items():
         entry = results.get(name, {})
@@ -305,7 +305,7 @@ def table(results: dict[str, dict[str, str]]) -> str:
 
 
 def write_page(results: dict[str, dict[str, str]]) -> None:
-    """Replace the table between the two markers of docs/mpis.md."""
+    """Replace the table between the two markers of docs/reference/mpis.md."""
     text = PAGE.read_text(encoding="utf-8")
     begin, end = "<!-- table: begin -->\n", "<!-- table: end -->"
     head, _, rest = text.partition(begin)

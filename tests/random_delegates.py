@@ -2,7 +2,7 @@
 
 Each run has random hints, ranks and accesses, which follow from its seed; a limit of time; and every byte compared. A
 kill is a run in which one delegate, or the process that looks after it, gets SIGKILL on the way. ``--load`` keeps the
-cores busy meanwhile. What fails is printed with the command that makes it again. See docs/testing.md.
+cores busy meanwhile. What fails is printed with the command that makes it again. See docs/project/testing.md.
 """
 
 from __future__ import annotations

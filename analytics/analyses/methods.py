@@ -4,12 +4,12 @@ Problem. Why was ``even`` slower than ``group_cyclic`` here? The bench, or the t
 method was faster. The extension's statistics say what each method did; beside each other they say why.
 
 Algorithm. Rows of the table ``runs`` (a measurement: bandwidth, time, statistics) are grouped by pattern, interface,
-operation and phase of a kernel. Of two methods every statistic is compared: times of planning, exchange, storage and
-waiting (of the rank that spent longest in it, so that they overlap among ranks and do not add up), of a kernel also of
-opening and closing, rounds, requests and their size, messages. The phases whose times differ most in the direction of
-the whole are the evidence. Waiting for other ranks is what imbalance costs. Nothing is concluded from a statistic that
-one of the two does not have, and nothing at all where the repetitions of the two overlap: then there is no difference
-to explain, by the rule of ``mpiio-ext bench report --baseline``.
+operation and phase of a kernel. Of two methods every statistic is compared. Times of planning, exchange, storage and
+waiting are those of the rank that spent longest in it, so they overlap among ranks and do not add up; of a kernel also
+those of opening and closing. Counts are rounds, requests and their size, and messages. The phases whose times differ
+most in the direction of the whole are the evidence. Waiting for other ranks is what imbalance costs. Nothing is
+concluded from a statistic that one of the two does not have, and nothing at all where the repetitions of the two
+overlap: then there is no difference to explain, by the rule of ``mpiio-ext bench report --baseline``.
 
 Source: IOMiner, Section III-F, for our own runs.
 """
@@ -272,7 +272,7 @@ def explained(source: Source) -> list[Explained]:
     """Return why methods were slower, in every case of the results: the largest differences first.
 
     Compared are, of each case, the slowest of our methods and ``auto`` with the fastest of ours, and ``auto`` with the
-    MPI library alone, as far as one took `WORTH_ASKING` times as long as the other, beyond the spread of repetitions.
+    MPI library alone. One must have taken `WORTH_ASKING` times as long as the other, beyond the spread of repetitions.
     """
     found = []
     for case, by_method in _cases(_rows(source, None)).items():

@@ -9,7 +9,7 @@ weighted by exclusive time (Equation 2). The number of nodes comes from Slurm, s
 be the limit. A line of the figure is a job, a colour an application; axes go from the smallest to the largest value, on
 a logarithmic scale where that is a hundredfold. By application the table holds the job of the median bandwidth, because
 jobs of one application are alike, and a mean of several would be none of them. Beside it are the least and the greatest
-value of each factor among the application's jobs: where they are far apart, its jobs are not alike after all, as those
+value of each factor among the application's jobs. Where they are far apart, its jobs are not alike after all, as those
 of Physics1 in Table II, of which there are two kinds.
 
 Source: IOMiner, Section III-F, Figures 11 and 12, Tables I and II.

@@ -103,9 +103,10 @@ class Row:
     wall, called : seconds in which any rank is in a request, and in which any is in a request or an MPI-IO call.
     calls : array
         Of each rank: seconds in MPI-IO calls; 0 without them.
-    late, late_rank : float, int
-        Seconds that an average rank waits in the MPI-IO calls for the one that makes its call last, because of what
-        that rank does between its calls; the rank which is that most often. 0 where ranks make not equally many calls.
+    late, late_rank, late_share : float, int, float
+        Seconds that each other rank waits, on average, in the MPI-IO calls for the one that makes its call last,
+        because of what that rank does between its calls. Then the rank for which they wait most, and its share of that.
+        0 where ranks make not equally many calls.
     blocks, shared : blocks of which a request covers a part, and those that several ranks cover so (of a sample).
     stripe_time, stripe_bytes : array
         Seconds and bytes of requests within one stripe, for each place of the layout.
@@ -129,6 +130,7 @@ class Row:
     shared: int = 0
     late: float = 0.0
     late_rank: int = -1
+    late_share: float = 0.0
     stripe_time: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
     stripe_bytes: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
 
@@ -160,7 +162,11 @@ class Calls:
         Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
     mean : mapping of bool to float
         The same of an average rank.
-    opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view.
+    inside : seconds that the rank with most of it spends in MPI-IO calls of any kind; 0 where recordings do not tell.
+    opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view: that with most of them,
+        without waiting for others, where recordings tell, else an average one.
+    waits, late_rank : seconds that each other rank waits in these calls, on average, for one that comes late, and which
+        one that is; 0 where nobody tells.
     given : share of its bytes that the rank with most of them gives to MPI-IO calls, or gets; 0 if not known.
     apart : tuple of float, float, float
         Seconds that the rank with least of them, an average one, and the one with most spend in MPI-IO calls of any
@@ -170,8 +176,8 @@ class Calls:
     unclosed : MPI-IO has opened it, and nobody has closed it.
     asked : mapping of bool to array (5)
         Of calls of MPI-IO that read (False) or write (True): pairs of successive ones of a rank, with places that are
-        known; those of them that are adjacent, that lie behind, and that have the distance of the pair before; and
-        calls whose place is not known.
+        known. Those of them that are adjacent, that lie behind, and that have the distance of the pair before. Calls
+        whose place is not known.
     askers : ranks that move bytes by MPI-IO.
     """
 
@@ -183,7 +189,10 @@ class Calls:
     asked_syncs: int = 0
     mpi: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     mean: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
+    inside: float = 0.0
     opening: float = 0.0
+    waits: float = 0.0
+    late_rank: int = -1
     given: float = 0.0
     apart: tuple[float, float, float] = (0.0, 0.0, 0.0)
     first: int = -1

@@ -14,6 +14,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 #: Requests that are looked at together; blocks that are kept of a file.
 _BATCH = 1 << 18
 _MOST_BLOCKS = 1 << 20
+#: Times of a record of MPI-IO in logs that have the ends of opens.
+_NEW_TIMES = 17
 #: Buckets of sizes (quarter octaves) and of durations (half octaves from 2**-24 s).
 _SIZES, _DURATIONS, _SHORTEST = 192, 80, -24
 
@@ -110,7 +113,7 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
                 calls.syncs += sum(syncs)
     seen: set[int] = set()
     for part in log.counters("MPI-IO") if "MPI-IO" in log.modules else ():
-        new = part["times"].shape[1] == 17
+        new = part["times"].shape[1] == _NEW_TIMES
         read, write, meta, slowest = ((8, 9, 10, 14) if new else (6, 7, 8, 12))
         times = part["times"][:, [read, write, meta, slowest, read - 1, slowest - 1]].astype(float)
         spread = part["counters"][:, 47:51].astype(np.int64).tolist()  # fastest rank and its bytes, slowest and its
@@ -270,13 +273,13 @@ def _batches(log: DarshanFile, module: str, found: Activity) -> Iterator[_Batch]
 class _Sums:
     """Sums of one file in one direction, while batches come."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, opened: float = math.inf) -> None:
         self.layout = layout
         self.ranks: dict[int, Numbers] = {}
         self.sums = np.zeros(5)
         self.union, self.called = Union(), Union()
         self.calls: collections.defaultdict[int, float] = collections.defaultdict(float)
-        self.late = Late()
+        self.late = Late(opened)
         self.blocks: list[Whole] = []
         self.kept, self.every = 0, 1
         stripes = layout.stripes if 1 < layout.stripes <= 4096 and layout.stripe_bytes > 0 else 0
@@ -317,10 +320,11 @@ class _Sums:
 def _add_requests(found: Activity, log: DarshanFile, layouts: Mapping[int, Layout]) -> None:
     """Take in DXT."""
     sums: dict[tuple[int, bool], _Sums] = {}
+    opened = _opened(log)
     ways = {False: Union(), True: Union()}
     found.durations = {way: np.zeros((_SIZES, WINDOWS, _DURATIONS), np.int64) for way in ways}
     for batch in _batches(log, "DXT_POSIX", found):
-        _add_records(sums, batch, layouts)
+        _add_records(sums, batch, layouts, opened)
         _add_line(found, batch)
         _add_ways(ways, batch)
         for way in ways:
@@ -347,7 +351,20 @@ def _add_ways(ways: Mapping[bool, Union], batch: _Batch) -> None:
         union.add(*merged(batch.start[chosen], batch.end[chosen]))
 
 
-def _add_records(sums: dict[tuple[int, bool], _Sums], batch: _Batch, layouts: Mapping[int, Layout]) -> None:
+def _opened(log: DarshanFile) -> dict[int, float]:
+    """Return when the last rank had opened each file by MPI-IO (s), of logs that tell."""
+    found: dict[int, float] = {}
+    with contextlib.suppress(DamagedLogError):
+        for part in log.counters("MPI-IO") if "MPI-IO" in log.modules else ():
+            if part["times"].shape[1] == _NEW_TIMES:
+                for file, end in zip(part["file"].tolist(), part["times"][:, 4].astype(float).tolist(), strict=True):
+                    found[signed(file)] = max(end, found.get(signed(file), 0.0))
+    return found
+
+
+def _add_records(
+    sums: dict[tuple[int, bool], _Sums], batch: _Batch, layouts: Mapping[int, Layout], opened: Mapping[int, float]
+) -> None:
     """Add the records of a batch to the sums of their files."""
     after = batch.before()
     distance = batch.offset[after] - batch.offset[after - 1] - batch.length[after - 1]
@@ -365,7 +382,7 @@ def _add_records(sums: dict[tuple[int, bool], _Sums], batch: _Batch, layouts: Ma
     counted = np.stack([*kinds, pairs])
     for number, access in enumerate(batch.records):
         key = int(batch.file[number]), access.write
-        into = sums.setdefault(key, _Sums(layouts.get(key[0], Layout())))
+        into = sums.setdefault(key, _Sums(layouts.get(key[0], Layout()), opened.get(key[0], math.inf)))
         into.sums += counted[:, number]
         old, new = into.ranks.get(access.rank), values[:, number]
         if old is not None:

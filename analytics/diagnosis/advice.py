@@ -15,7 +15,7 @@ def measure() -> Advice:
     return Advice(
         "Let the tuner find hints for this program, and check them against the MPI library alone.",
         "mpiio-ext tune -- mpirun -n RANKS PROGRAM",
-        "docs/tune.md",
+        "docs/howto/find-hints.md",
     )
 
 
@@ -24,7 +24,7 @@ def delegates() -> Advice:
     return Advice(
         "Small independent accesses: let delegates collect them, without changing the program.",
         "mpirun -n RANKS mpiio-ext run -H mpiox_delegates=per_node=1 -- PROGRAM",
-        "docs/delegates.md",
+        "docs/explanation/delegates.md",
     )
 
 
@@ -33,7 +33,7 @@ def use_collective(direction: str) -> Advice:
     return Advice(
         f"Use collective calls (MPI_File_{direction}_all, HDF5 with H5FD_MPIO_COLLECTIVE): ranks then exchange their"
         " pieces and aggregators make few large requests.",
-        see="docs/performance.md",
+        see="docs/howto/what-to-do.md",
     )
 
 
@@ -42,7 +42,7 @@ def collective_buffering(direction: str) -> Advice:
     return Advice(
         "Switch collective buffering on: the calls are collective, but small requests reach the file system.",
         f"mpiio-ext run -H romio_cb_{direction}=enable -H mpiox_exchange=two_phase -- PROGRAM",
-        "docs/hints.md",
+        "docs/howto/hints.md",
     )
 
 
@@ -52,12 +52,12 @@ def no_sieving() -> list[Advice]:
         Advice(
             "Let the extension carry the calls out: it writes pieces as they are, and reads nothing for it.",
             "mpirun -n RANKS mpiio-ext run -- PROGRAM",
-            "docs/performance.md",
+            "docs/reference/rules.md",
         ),
         Advice(
             "Or forbid the MPI library to do it (ROMIO; other libraries ignore the hint).",
             "mpiio-ext run -H romio_ds_write=disable -- PROGRAM",
-            "docs/hints.md",
+            "docs/howto/hints.md",
         ),
     ]
 
@@ -67,12 +67,12 @@ def larger_requests(mpiio: bool) -> Advice:
     if mpiio:
         return Advice(
             "Give each call more: one call with a datatype or a view instead of many small ones.",
-            see="docs/performance.md",
+            see="docs/howto/what-to-do.md",
         )
     return Advice(
         "Collect data in a buffer of at least 1 MB before writing or after reading, or go through MPI-IO, HDF5 or"
         " PnetCDF, which this library can then speed up by hints alone.",
-        see="docs/performance.md",
+        see="docs/howto/what-to-do.md",
     )
 
 
@@ -117,7 +117,7 @@ def unsieved_reads() -> Advice:
     return Advice(
         "Or read the pieces alone, where gaps are far larger than they (ROMIO; other libraries ignore the hint).",
         "mpiio-ext run -H romio_ds_read=disable -- PROGRAM",
-        "docs/hints.md",
+        "docs/howto/hints.md",
     )
 
 
@@ -127,7 +127,7 @@ def read_once(*, again: bool = False) -> Advice:
     return Advice(
         f"{keep}Let one rank of the job, or of each node, read the data and broadcast them (MPI_Bcast), or read by"
         " collective calls (MPI_File_read_all): the data then leave the storage once.",
-        see="docs/performance.md",
+        see="docs/howto/what-to-do.md",
     )
 
 
@@ -144,7 +144,7 @@ def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:
         Advice(
             "The same by hint, for files that MPI-IO creates; with file domains that keep each OST to few aggregators.",
             f"mpiio-ext run -H striping_factor={wanted} -H striping_unit=4M -H mpiox_partition=group_cyclic -- PROGRAM",
-            "docs/partitioning.md",
+            "docs/explanation/file-domains.md",
         ),
     ]
 
@@ -171,7 +171,7 @@ def aggregators(direction: str, wanted: int) -> Advice:
     return Advice(
         "Let more processes carry out the collective calls: one or two for each OST, on several nodes.",
         f"mpiio-ext run -H cb_nodes={wanted} -H romio_cb_{direction}=enable -- PROGRAM",
-        "docs/hints.md",
+        "docs/howto/hints.md",
     )
 
 
@@ -181,7 +181,7 @@ def parallel_root(direction: str, *, filled: bool = False) -> Advice:
     return Advice(
         f"Let all ranks {direction} their part (collective MPI-IO, parallel HDF5, PnetCDF) instead of {instead}."
         + (" Do not fill the file before: with MPI_File_preallocate one rank writes all of it." if filled else ""),
-        see="docs/performance.md",
+        see="docs/howto/what-to-do.md",
     )
 
 
@@ -193,12 +193,15 @@ def overlap() -> Advice:
     )
 
 
-def metadata() -> Advice:
-    """Opens and the like."""
-    return Advice(
-        "Open files once and keep them open; let one rank stat and create; open collectively. Few large files"
-        " instead of many small ones. No flush or sync after each piece.",
-    )
+def metadata(*, again: bool, many: bool = False, stats: bool = False, syncs: bool = False) -> Advice:
+    """Opens and the like: the same files again and again, many files, stats, syncs or flushes."""
+    told = [text for text, it in (
+        ("Open files once, before the loop, and keep them open", again),
+        ("Put the data of many small files into few large ones", many),
+        ("Let one rank ask for a file (stat), and tell the others", stats and not again),
+        ("Do not flush or sync after each piece", syncs),
+    ) if it]  # fmt: skip
+    return Advice(f"{'. '.join(told or ['Make fewer of these calls: let one rank make them, and tell the others'])}.")
 
 
 def imbalance(by_bytes: bool, collective: bool = True) -> Advice:
@@ -207,14 +210,14 @@ def imbalance(by_bytes: bool, collective: bool = True) -> Advice:
         return Advice(
             "Spread the data more evenly over ranks; or use collective calls (MPI-IO, parallel HDF5):"
             " aggregators get equal shares whatever the ranks have.",
-            see="docs/performance.md",
+            see="docs/howto/what-to-do.md",
         )
     if by_bytes:
         return Advice(
             "Spread the data more evenly over ranks; with collective calls, aggregators get equal shares whatever the"
             " ranks have.",
             "mpiio-ext run -H mpiox_exchange=two_phase -- PROGRAM",
-            "docs/hints.md",
+            "docs/howto/hints.md",
         )
     return Advice("Ranks with as much data take longer: look at that rank's node and network, and at the OSTs it uses.")
 
@@ -225,12 +228,12 @@ def align(*, collective: bool) -> Advice:
         return Advice(
             "Begin requests at stripe boundaries (H5Pset_alignment in HDF5), or use collective calls: their file"
             " domains are cut at stripes.",
-            see="docs/partitioning.md",
+            see="docs/explanation/file-domains.md",
         )
     return Advice(
         "Begin requests at stripe boundaries: H5Pset_alignment in HDF5; in collectives, file domains cut at stripes.",
         "mpiio-ext run -H mpiox_partition=aligned -H mpiox_stripe_size_io=true -- PROGRAM",
-        "docs/partitioning.md",
+        "docs/explanation/file-domains.md",
     )
 
 
@@ -246,7 +249,7 @@ def no_locks() -> Advice:
     return Advice(
         "Let ranks write blocks that are theirs alone; collective calls need no locks. If atomic mode"
         " (MPI_File_set_atomicity) is on, leave it off.",
-        see="docs/performance.md",
+        see="docs/howto/what-to-do.md",
     )
 
 
@@ -264,5 +267,5 @@ def other_load() -> Advice:
         "Compare with other runs of the program, and with what the servers moved at that time: these tell load by"
         " others from a fault.",
         "mpiio-ext analyze umami --help",
-        "docs/tokio-umami.md",
+        "docs/howto/program-or-system.md",
     )

@@ -2,8 +2,8 @@
 
 Each rule looks at a :class:`Case` and returns a finding or nothing. A share of critical time is either the exclusive
 time of the files that the rule is about (``at_most``), or, where that can be computed, the time that it costs. Evidence
-against a cause keeps it away: small requests that are consecutive are no cause (the operating system merges them;
-IOMiner, Section III-F), nor is the only request of each open; where few ranks move the data, not all meet at an OST. A
+against a cause keeps it away. Small requests that are consecutive are no cause (the operating system merges them;
+IOMiner, Section III-F), nor is the only request of each open. Where few ranks move the data, not all meet at an OST. A
 sure cause removes those that are only its effects (:data:`EFFECTS`). Rules about single ranks are in
 :mod:`.causes_ranks` and :mod:`.causes_imbalance`, those about what happens when in :mod:`.causes_time`.
 """
@@ -172,7 +172,7 @@ def small_files(case: Case) -> Finding | None:
 
 #: File systems that lock blocks, or stripes, for one node at a time; and those of one node, which lock none.
 _LOCKING = ("lustre", "gpfs", "beegfs", "ocfs2", "gfs2")
-_OF_ONE_NODE = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "zfs", "overlay", "ramfs")
+OF_ONE_NODE = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "zfs", "overlay", "ramfs")
 
 
 def unaligned(case: Case) -> Finding | None:
@@ -184,7 +184,7 @@ def unaligned(case: Case) -> Finding | None:
     traced = case.traced(chosen)
     blocks, shared = (sum(getattr(row, name) for _, row in traced) for name in ("blocks", "shared"))
     kinds = files.table["fs_type"].to_pylist() if "fs_type" in files.table.schema.names else [None] * len(files)
-    chosen &= ~np.isin(np.array(kinds, dtype=object), _OF_ONE_NODE)
+    chosen &= ~np.isin(np.array(kinds, dtype=object), OF_ONE_NODE)
     locks = bool(chosen.any()) and all(kind in _LOCKING for kind, it in zip(kinds, chosen, strict=True) if it)
     lost = any(flag for flag in (files["partial"] > 0)[chosen])  # a log without all counters
     large = bool((case.request_bytes >= case.limits.small_bytes / 2)[chosen].all())  # small ones cost by themselves
@@ -335,7 +335,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "syncs": ("small_requests", "small_files", "serialised", "slowed_down", "unaligned"),
     "turns": ("contention", "stragglers", "waiting_calls", "serialised", "unaligned"),
     "small_requests": ("waiting_calls", "slowed_down", "exchange"),
-    "late_rank": ("exchange", "waiting_calls", "stragglers"),
+    "late_rank": ("exchange", "waiting_calls", "stragglers", "slow_file"),
     "shared_pointer": ("waiting_calls", "turns", "stragglers", "slowed_down", "unaligned"),
     "read_amplification": ("small_requests", "unaligned", "waiting_calls", "redundant_reads", "contention"),
     "redundant_reads": ("contention", "slowed_down"),

@@ -13,7 +13,7 @@ import numpy as np
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.causes_time import waiting_for_late
-from mpiio_ext.analytics.diagnosis.model import Evidence, Finding
+from mpiio_ext.analytics.diagnosis.model import Advice, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data, time_in_calls
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.files import Files
@@ -227,10 +227,20 @@ def metadata(case: Case) -> Finding | None:
             *case.evidence("files", float(np.count_nonzero(chosen)), "count"),
             *case.evidence("run time", case.run_time, "s"),
         ],
-        [say.metadata()],
+        [_fewer_calls(case, chosen, opens)],
         chosen,
         whole=max(case.time, meta + data),
     )  # fmt: skip
+
+
+def _fewer_calls(case: Case, chosen: Flags, opens: float) -> Advice:
+    """Return what to do about the metadata calls that there are; `opens`: of a process."""
+    files = max(1.0, float(np.count_nonzero(chosen)))
+    calls = [each for each, it in zip(case.calls, chosen, strict=True) if it]
+    of_a_process = files / max(case.processes, 1.0) if not (case.files["ranks"][chosen] > 1).any() else files
+    return say.metadata(
+        again=opens >= 2 * max(of_a_process, 1.0), many=files >= case.limits.many_opens,
+        stats=any(each.stats for each in calls), syncs=any(each.syncs + each.flushes for each in calls))  # fmt: skip
 
 
 def _only_streams(files: Files) -> bool:
@@ -323,7 +333,7 @@ def _reopened(case: Case) -> Finding | None:
         else "Opens of the same file through MPI-IO take much of the I/O time.",
         time,
         "high" if sure else "medium",
-        "time of MPI-IO calls that open, close and set views, divided by the ranks; waiting for one another is in it",
+        "time of a rank in MPI-IO calls that open, close and set views; waiting for one another is in it",
         [
             *case.evidence("opens of a process", float(np.nansum((case.opens / ranks)[chosen])), "count"),
             *_below(case, chosen),
@@ -331,7 +341,7 @@ def _reopened(case: Case) -> Finding | None:
             *case.evidence("time of a process in opens and the like", time, "s"),
             *case.evidence("run time", case.run_time, "s"),
         ],
-        [say.metadata()],
+        [say.metadata(again=True)],
         chosen,
         whole=max(case.time, time),
     )

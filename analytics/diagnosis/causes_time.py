@@ -25,6 +25,9 @@ from mpiio_ext.analytics.diagnosis.ranks import time_in_calls
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
+#: Share of the waiting from which on all of it is for one rank.
+_ONE = 0.9
+
 
 def _one(case: Case, place: int) -> Flags:
     return np.asarray(np.arange(len(case.files)) == place)
@@ -126,30 +129,66 @@ def late_rank(case: Case) -> Finding | None:
     """A rank comes late to collective calls, and the others wait in these for it: not for the storage."""
     files, limits = case.files, case.limits
     together = (files["{collective}"] > 0) & ~(files["{independent}"] > 0)
+    if (found := late_to_open(case)) is not None:
+        return found
     for place, row in case.traced(files.critical & together):
         lost, inside = min(row.late, float(case.exclusive[place])), float(row.calls.mean() if len(row.calls) else 0.0)
         if lost < limits.late * case.exclusive[place]:
             continue
+        to_open = case.calls[place].waits if case.calls[place].late_rank == row.late_rank else 0.0
+        who = f"rank {row.late_rank}{' most' if row.late_share < _ONE else ''}"
         return case.finding(
             "late_rank",
-            f"Ranks wait in collective calls for one that comes late, rank {row.late_rank} most: not for the storage.",
-            lost,
+            f"Ranks wait in collective calls for one that comes late, {who}: not for the storage.",
+            lost + to_open,
             "high",
             "DXT has the beginning and the end of each rank's calls; what the rank does between them is not in it",
             [
-                *case.evidence("time that an average rank waits for the last one", lost, "s"),
+                *case.evidence("time that each of the others waits for the last one, on average", lost, "s"),
+                *(case.evidence("and to open or close the file", to_open, "s") if to_open else []),
                 *case.evidence("time of an average rank in these calls", inside, "s"),
                 *case.evidence("time in which any rank is in a request", row.wall, "s"),
             ],
             [say.come_together(row.late_rank)],
             _one(case, place),
             costs=True,
+            whole=case.time + to_open if to_open else None,
         )
     return _early_rank(case, together & ~np.array(case.complete))
 
 
+def late_to_open(case: Case) -> Finding | None:
+    """A rank comes late to open or close a file, and the others wait in these calls for it."""
+    if not len(case.files):
+        return None
+    place = max(range(len(case.files)), key=lambda place: case.calls[place].waits)
+    calls, row = case.calls[place], case.rows[place]
+    again = 0.0  # for the same rank in collective reads and writes
+    if row is not None and case.complete[place] and row.late_rank == calls.late_rank and row.late_share >= _ONE:
+        again = min(row.late, float(case.exclusive[place]))
+    whole = case.time + calls.waits
+    if not calls.waits + again >= case.limits.late * whole > 0 or calls.waits < again:
+        return None
+    return case.finding(
+        "late_rank",
+        f"Ranks wait for one that comes late to open or close a file, rank {calls.late_rank}: not for the storage.",
+        calls.waits + again,
+        "high",
+        "the library has measured how long each rank waits; what the late one does meanwhile is not known",
+        [
+            *case.evidence("time that each of the others waits there, on average", calls.waits, "s"),
+            *(case.evidence("and in collective calls", again, "s") if again else []),
+            *case.evidence("time of a rank in opening and closing, without that", calls.opening, "s"),
+        ],
+        [say.come_together(calls.late_rank)],
+        _one(case, place),
+        costs=True,
+        whole=whole,
+    )
+
+
 def waiting_for_late(case: Case, place: int) -> float:
-    """Return the time (s) that an average rank waits in a file's collective calls for a late one; 0 if none is.
+    """Return the time (s) that each other rank waits in a file's collective calls for a late one; 0 if none is.
 
     DXT tells. Else a rank that is late spends far less time in the calls than the others, which give them as many
     bytes: it does not wait. An aggregator stays longer in the calls than others, so the requests of the slowest rank
@@ -161,7 +200,8 @@ def waiting_for_late(case: Case, place: int) -> float:
     (least, mean, most), inside = calls.apart, calls.mean[case.write]
     if not (calls.alike and count > 1 and mean - least >= (1 - 1.5 / count) * (most - least) > 0):
         return 0.0
-    return max(0.0, min(mean - least, inside - float(np.nan_to_num(time_in_calls(case.files)[place]))))
+    of_all = min(mean - least, inside - float(np.nan_to_num(time_in_calls(case.files)[place])))
+    return max(0.0, of_all) * count / (count - 1)  # the late one does not wait
 
 
 def _early_rank(case: Case, chosen: Flags) -> Finding | None:

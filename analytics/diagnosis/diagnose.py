@@ -28,7 +28,7 @@ from mpiio_ext.analytics.diagnosis.beyond import beyond, why_unknown
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.causes import RULES, dominant_file, without_effects
 from mpiio_ext.analytics.diagnosis.causes_ranks import metadata
-from mpiio_ext.analytics.diagnosis.causes_time import without_requests
+from mpiio_ext.analytics.diagnosis.causes_time import late_to_open, without_requests
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import LOST, Diagnosis, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.together import LogTime, log_time
@@ -129,7 +129,7 @@ def time_of_log(jobs: pa.Table, files: pa.Table, activity: Activity | None = Non
 def _without_times(who: str, case: Case | None, direction: Direction, jobs: pa.Table) -> Diagnosis:
     """Return what can be said of a job that moves nothing in a direction: it may spend its time on metadata."""
     unknown = [f"no file has times of {direction}s", *uncounted(jobs)]
-    found = None if case is None or case.trivial else metadata(case)
+    found = None if case is None or case.trivial else late_to_open(case) or metadata(case)
     return Diagnosis(who, direction, findings=[found] if found else [], unknown=unknown)
 
 
@@ -287,12 +287,20 @@ def _notes(case: Case) -> list[str]:
     return notes
 
 
+def _on_lustre(case: Case) -> bool:
+    """Return whether a critical file lies on Lustre, or on a file system that is not known."""
+    kinds = case.files.table["fs_type"].to_pylist() if "fs_type" in case.files.table.schema.names else [None]
+    return any(kind in (None, "", "lustre") for kind, it in zip(kinds, case.files.critical, strict=False) if it)
+
+
 def _unknown(case: Case, jobs: pa.Table) -> list[str]:
     """Return what could not be examined, and why."""
     unknown = []
     modules = {name for row in jobs.to_pylist() for name in row.get("modules") or ()}
     for module, names, about in _MODULES:
         missing = [name for name in names if np.isnan(case.per_job[name])]
+        if module == "LUSTRE" and missing and not _on_lustre(case):
+            continue
         if len(missing) == len(names):
             there = module in modules
             why = f"module {module} has nothing on the critical files" if there else f"no module {module} in the log"

@@ -7,6 +7,8 @@ than `_MOST_CALLS` of them.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mpiio_ext.analytics.tables.arrays import Numbers
@@ -19,18 +21,20 @@ class Late:
     """Who makes each MPI-IO call of a file last, and how long the others have waited for it, while records come.
 
     A rank is late by what it does between its calls: where it leaves the call before later than others, as an
-    aggregator does, the time in that call is not counted.
+    aggregator does, the time in that call is not counted. Before the first call that is since `opened`, when the last
+    rank has opened the file; infinite: that is not known, and the first call does not count.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, opened: float = math.inf) -> None:
         self.latest, self.pause, self.who = np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
         self.starts, self.pauses = np.zeros(0), np.zeros(0)
+        self.opened = opened
         self.ranks: set[int] = set()
         self.alike = True
 
     def add(self, start: Numbers, end: Numbers, rank: int) -> None:
         """Add the calls of one rank."""
-        pause = np.append(0.0, np.maximum(start[1:] - end[:-1], 0.0))[:_MOST_CALLS]
+        pause = np.maximum(start - np.append(self.opened, end[:-1]), 0.0)[:_MOST_CALLS]
         start = start[:_MOST_CALLS]
         if not self.ranks:
             self.latest, self.pause, self.who = start.copy(), pause.copy(), np.full(len(start), rank)
@@ -45,11 +49,16 @@ class Late:
         self.starts += start
         self.pauses += pause
 
-    def lost(self, ranks: int) -> tuple[float, int]:
-        """Return the seconds that an average rank waits, and for whom most often; 0 where not all make these calls."""
+    def lost(self, ranks: int) -> tuple[float, int, float]:
+        """Return the seconds that each other rank waits, on average, for whom most, and the share of that one.
+
+        0 where not all make these calls.
+        """
         count = len(self.ranks)
         if not self.alike or count < max(ranks, 2):
-            return 0.0, -1
-        wait = np.clip(np.minimum(self.latest - self.starts / count, self.pause - self.pauses / count), 0.0, None)
+            return 0.0, -1, 0.0
+        of_all = np.minimum(self.latest - self.starts / count, self.pause - self.pauses / count)
+        wait = np.clip(of_all, 0.0, None) * count / (count - 1)  # the last one does not wait
         for_whom = np.bincount(self.who, wait)
-        return float(wait.sum()), int(np.argmax(for_whom))
+        most = int(np.argmax(for_whom))
+        return float(wait.sum()), most, float(for_whom[most]) / max(float(wait.sum()), 1e-12)

@@ -42,9 +42,9 @@ class Limits:
         Processes per OST of a file (the paper's jobs above 3 were slow).
     again, alike_ranks, many_ranks : float
         How often the bytes of a file are read over, at least, and that over its ranks, from which on ranks are said to
-        read the same; ranks from which on that is sure whatever the size of their requests.
+        read the same. Ranks from which on that is sure whatever the size of their requests.
     tiny_call_bytes, many_calls, busy_calls
-        Mean bytes of calls, of the C library or of POSIX, up to which they are tiny; such calls of a rank, and the
+        Mean bytes of calls, of the C library or of POSIX, up to which they are tiny. Such calls of a rank, and the
         share of the critical time that it spends in them, from which on they are a cause.
     many_collectives : float
         Collective calls of a rank, of ``tiny_bytes`` of all ranks together at most, from which on they are a cause.

@@ -61,7 +61,7 @@ def find(names: Sequence[str] | None, direction: str) -> dict[str, Factor]:
 
 
 def markdown_table() -> str:
-    """Return the table of factors in docs/analytics-factors.md."""
+    """Return the table of factors in docs/explanation/metrics.md."""
     lines = ["| factor | meaning | unit | value | suspicious | thresholds |", "|---|---|---|---|---|---|"]
     for name, one in factors().items():
         thresholds = ", ".join(f"`{key}={value}`" for key, value in one.thresholds.items())

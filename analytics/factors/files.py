@@ -4,8 +4,8 @@ Problem. A factor should be a few lines of array arithmetic, the same for reads 
 absent with 0.
 
 Content. :class:`Files` gives columns of ``darshan_file`` (and of ``darshan_job``, repeated for each file of the job) as
-float64 with NaN for NULL, under names in which ``{bytes}``, ``{requests}`` … stand for the columns of the direction at
-hand; the sweep's exclusive times; and reductions by job that know about NaN.
+float64 with NaN for NULL. In their names ``{bytes}``, ``{requests}`` … stand for the columns of the direction at hand.
+It also gives the sweep's exclusive times, and reductions by job that know about NaN.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ class Files:
     min_known : float
         See :func:`mpiio_ext.analytics.factors.equations.weighted`.
     background : float
-        Files that are in the background do not take part in the sweep: those in which less than this share of their
-        time is spent in calls (of all ranks together), and which have less than this share of the job's bytes. A log
-        that is written to now and then, as standard output is, would else cover the job from beginning to end and be
-        its only critical file. Where all files of a job are so, all take part. 0: none is, as in the paper.
+        Files that are in the background do not take part in the sweep. In those less than this share of their time is
+        spent in calls (of all ranks together), and they have less than this share of the job's bytes. A log that is
+        written to now and then, as standard output is, would else cover the job from beginning to end and be its only
+        critical file. Where all files of a job are so, all take part. 0: none is, as in the paper.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Rows of files from what a query returns, in pieces of whole jobs.
 
 Problem. ``extract_perf_factors`` ends a chain of queries: its input is not a stored table but an expression, often a
-join of ``darshan_job`` and ``darshan_file`` in which columns of the same name were renamed
-(``bytes_written_darshan_file``), and in which a job with several logs has each file once for each of its logs.
+join of ``darshan_job`` and ``darshan_file``. In a join, columns of the same name were renamed
+(``bytes_written_darshan_file``), and a job with several logs has each file once for each of its logs.
 
 Algorithm. Columns of files are looked for under the name of their table first, those of jobs likewise; only those that
 are needed are fetched. Rows whose two log ids differ are a join's and no file's: they are left out. The engine sorts

@@ -4,7 +4,7 @@ Problem. A run of the bench has many measurements: each kernel or pattern throug
 each phase and direction, several times. Only the same one can be compared from night to night; and a suite that is run
 with other ranks or volumes is another measurement.
 
-Algorithm. A measurement is a row. Its motif is all of its names, the ranks, and the bytes of a rank; performance is the
+Algorithm. A measurement is a row. Its motif is all of its names, the ranks, and the bytes of a rank. performance is the
 median over the repetitions, in the unit of the published column; what the extension says of its own phases stands in
 columns ``bench_``. The bench goes round over all measurements in each repetition, so that those of one are minutes
 apart: the sources are asked for each repetition by itself, and the row has the median of the answers, as of the

@@ -8,8 +8,8 @@ machine's network; ``coverage_factor_`` are quotients of these. A column with ``
 What is not known is NULL. Binary units stand in the names: ``gibs`` are GiB, ``kib`` KiB.
 
 Where a value is not made as in the published tables: ``_datetime_start`` and ``_datetime_end`` are seconds since 1970
-UTC (there: local times taken for UTC); ``darshan_io_time`` counts shared files, too (there: 0 without files of single
-ranks); see :mod:`mpiio_ext.analytics.tools.health` for ``fshealth_``.
+UTC (there: local times taken for UTC). ``darshan_io_time`` counts shared files, too (there: 0 without files of single
+ranks). see :mod:`mpiio_ext.analytics.tools.health` for ``fshealth_``.
 
 Source: TOKIO, Section "Data integration"; pytokio, summarize_job; tokio-abcutils, core (coverage factors).
 """

@@ -1,8 +1,8 @@
 """Metrics made of other columns: the kind of I/O, coverage factors, contention, normalised performance.
 
 Source: Lockwood et al., UMAMI (PDSW-DISCS 2017), Section III: the coverage factor of a job is what the job itself moved
-(Darshan), over what all servers of the file system moved meanwhile (LMT or ggiostat); SC18 ("A Year in the Life of a
-Parallel File System"), Section III: contention is 1 minus the coverage factor, performance is normalised by the best
+(Darshan), over what all servers of the file system moved meanwhile (LMT or ggiostat). SC18 ("A Year in the Life of a
+Parallel File System"), Section III: contention is 1 minus the coverage factor. Performance is normalised by the best
 job of the same kind on the same file system. The rules by which a row is *file per process* or *shared file*, and
 *read* or *write*, are those of the published tools (tokio-abcutils).
 
@@ -176,7 +176,7 @@ def groups_of(table: Jobs) -> dict[tuple[str, str, str], Any]:
     """Return (file system, motif, scale) -> places of its rows: by name, and then by processes.
 
     A row whose file system, motif or number of processes is not known is of no group, since others are known not to be
-    of the same; where no row has one, as in a table of one file system that does not name it, this name is "" and tells
+    of the same. Where no row has one, as in a table of one file system that does not name it, this name is "" and tells
     nothing apart.
     """
     systems, kinds, scales = table.texts(SYSTEM), table.texts(MOTIF), table.texts(SCALE)

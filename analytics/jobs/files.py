@@ -8,8 +8,8 @@ Forms, by the name of the file that is written
   and by file system and motif, through indexes), ``notes``, and ``columns`` with units and meanings.
 - ``.h5``, ``.hdf5``: the table, notes and slices (:mod:`.hdf5`).
 
-What a file is that is read is found out from its first bytes. Tables of others are read as well: published summaries
-are CSV written by pandas, whose rows begin with their number, for which the header has no name; in SQLite the table is
+What a file is that is read is found out from its first bytes. Tables of others are read as well. Published summaries
+are CSV written by pandas: their rows begin with their number, for which the header has no name. In SQLite the table is
 the one that has a column of job IDs. CSV, Parquet and SQLite are asked for the columns that are wanted alone.
 
 Guarantees. A file is there whole or not at all: it is written beside, and renamed. Of several processes that add to one

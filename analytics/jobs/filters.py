@@ -1,12 +1,12 @@
 """Which rows of a table count: the filters of the published year of summaries, and others like them.
 
 Source: tokio-abcutils, ``sc18paper``: rows without a missing column; with a performance; that began between 2017-02-14
-and 2018-02-15; that moved more than 1 GiB (a bug let VPIC end without writing); not HACC's writes to a shared file; not
-runs on Cori's Haswell nodes, a small part of the machine, which have 1,024 processes or fewer. A column is missing
-where other rows of the same file have it: each platform's table has columns of its own. "Began" is ``_datetime_start``,
-and the days are those of the Pacific time zone: so the published numbers of rows come out. The column itself holds the
-clock of the wall as if it were UTC, so that the period is off by the 7 or 8 hours between the two; that is kept,
-because the published results rest on it.
+and 2018-02-15. They moved more than 1 GiB (a bug let VPIC end without writing). They are not HACC's writes to a shared
+file, nor runs on Cori's Haswell nodes, a small part of the machine, which have 1,024 processes or fewer. A column is
+missing where other rows of the same file have it: each platform's table has columns of its own. "Began" is
+``_datetime_start``, and the days are those of the Pacific time zone: so the published numbers of rows come out. The
+column itself holds the clock of the wall as if it were UTC, so that the period is off by the 7 or 8 hours between the
+two; that is kept, because the published results rest on it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the columns of a table of summaries are: a label for people, a unit, and whether large or small is good.
 
-The names are those of the published summaries of NERSC (tokio-abcutils), the choice of rows that of the UMAMI figures
-of Lockwood et al., "UMAMI: A Recipe for Generating Meaningful Metrics through Holistic I/O Performance Analysis"
+The names are those of the published summaries of NERSC (tokio-abcutils). The choice of rows is that of the UMAMI
+figures. Lockwood et al., "UMAMI: A Recipe for Generating Meaningful Metrics through Holistic I/O Performance Analysis"
 (PDSW-DISCS 2017), and "A Year in the Life of a Parallel File System" (SC18, Section V). A column that is not listed is
 shown under its own name, without a judgement of what is good.
 """

@@ -1,8 +1,8 @@
 """Trees of the filter language to Ibis expressions over the columns at hand.
 
-Problem. One text must mean the same on every engine. Ibis writes the SQL; what engines do differently is settled here:
-division by zero is NULL (Spark would stop), texts and numbers are never compared (engines would convert either one),
-dates become seconds since 1970 UTC where a column holds those.
+Problem. One text must mean the same on every engine. Ibis writes the SQL. What engines do differently is settled here:
+division by zero is NULL (Spark would stop); texts and numbers are never compared (engines would convert either one).
+Dates become seconds since 1970 UTC where a column holds those.
 
 Guarantees. A wrong text is an error here, when the query is written, and names near matches of unknown columns. NULL
 behaves as in SQL: a comparison with NULL is neither true nor false, and such rows pass no filter.

@@ -4,11 +4,11 @@ Problem. The tables of a placed store are split by job range, all at the same jo
 storage target (IOMiner, Section II-C). An executor should read from one target and find both sides of a join by job ID
 there. Spark knows nothing of that: it packs files of several targets into a task, and shuffles all rows for a join.
 
-Algorithm. A relation of a query is *local* when its rows for different units can be computed apart: the tables of the
-store are; a filter, a projection of row by row values of a local relation is; a join of local ones is, when it compares
-their keys; a group or a distinct is, when the key is among its columns. A sort, a limit, a group by another column are
-not. Each largest local relation of a query is replaced by the union of its copies, one a unit, each over the tables of
-that unit alone; what stands above it is computed from the union.
+Algorithm. A relation of a query is *local* when its rows for different units can be computed apart. The tables of the
+store are. A filter or a projection of row by row values of a local relation is. A join of local ones is, when it
+compares their keys; a group or a distinct, when the key is among its columns. A sort, a limit, a group by another
+column are not. Each largest local relation of a query is replaced by the union of its copies, one a unit, each over the
+tables of that unit alone; what stands above it is computed from the union.
 
 Guarantees. The result is the same. Where it is not certain that a relation is local (a key that an outer join may have
 made NULL, operations that are not known here) it counts as not local.

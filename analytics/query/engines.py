@@ -2,8 +2,8 @@
 
 Problem. A laptop has no server and a cluster has more logs than one process can read; queries must not know which of
 them they run on. Ibis writes the SQL of either from one expression. What Ibis leaves to the engine stands here: reading
-Parquet files of different ages, results as Arrow without a detour over pandas (which turns absent whole numbers into
-floats), Python functions on batches of columns, Python functions on groups, and plans.
+Parquet files of different ages, results as Arrow, Python functions on batches of columns and on groups, and plans.
+Results make no detour over pandas, which turns absent whole numbers into floats.
 
 Guarantees. Columns that older files do not have are NULL, on both engines. Errors of a user's function come back with
 the function's message and the row or group, not as a trace of the engine.

@@ -1,7 +1,7 @@
 """Joins of two tables by equal columns, with one copy of the keys and clear names for columns that clash.
 
 Problem. Ibis merges a chain of joins into one statement and takes keys of later joins from whichever table had a column
-of that name: behind a right or an outer join it compared the wrong side's key, which is NULL there. It also leaves two
+of that name. Behind a right or an outer join it compared the wrong side's key, which is NULL there. It also leaves two
 keys that differ.
 
 Algorithm. The right side's columns get names that cannot clash; join; then a projection of its own makes the result:

@@ -9,8 +9,9 @@ Grammar, from the weakest operator to the strongest; words in any case::
        contains starts-with… | + - | * / % | - | values
 
 Values are numbers (``1_000``, ``1e6``), numbers with units (``1GB``, ``5min``, ``1.5TiB/s``), texts in single or double
-quotes (a quote inside is doubled), ``true``, ``false``, ``null``, names of columns (with odd letters: in backquotes),
-calls of the functions that :mod:`mpiio_ext.analytics.query.binding` knows, and all of these in parentheses.
+quotes (a quote inside is doubled), ``true``, ``false``, ``null``. Names of columns are values (with odd letters: in
+backquotes), so are calls of the functions that :mod:`mpiio_ext.analytics.query.binding` knows, and all of these in
+parentheses.
 
 A date without quotes, such as 2018-01-28, would be a subtraction: it is an error that says to quote it.
 """

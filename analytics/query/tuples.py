@@ -211,7 +211,7 @@ class Tuples(Results):
         ----------
         keys : str or sequence of str
         function : callable or mapping, optional
-            A callable gets a pandas frame with all tuples of one group (all columns, so project before) and returns a
+            A callable gets a pandas frame with all tuples of one group (all columns, so project before). It returns a
             scalar (the column has the function's name), a mapping (a column for each entry), or a sequence of mappings
             or a frame (several tuples). A mapping is the same as `aggregates`.
         **aggregates : str or Ibis value
@@ -333,8 +333,8 @@ class Tuples(Results):
         -------
         Tuples
             The keys; ``osts`` (a list, ascending; NULL where no tuple of the group has known OSTs, such as a job
-            without Lustre); ``with_osts`` and ``without_osts``, the tuples whose OSTs are known and those left out
-            because they are not; the bitmap, so that unions can be united and intersected further.
+            without Lustre). ``with_osts`` and ``without_osts`` are the tuples whose OSTs are known, and those left out
+            because they are not. The bitmap is there, too, so that unions can be united and intersected further.
         """
         return self._osts(keys, "union")
 

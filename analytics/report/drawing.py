@@ -7,14 +7,14 @@ A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.resul
 - ``bars``: ``series`` of ``name`` and ``values``, over ``labels`` or ``x``; ``notes`` above the bars, ``ends`` (bars of
   their own at both ends), ``log``, ``legend``.
 - ``lines``: ``series`` of ``name``, ``x``, ``y``.
-- ``parallel``: ``axes`` of ``name``, ``low``, ``high``, ``log``, and ``only`` (its one value, which is in the middle);
-  ``lines`` of ``group``, ``values`` (0 to 1, None where not known) and ``words`` (what each value is, to point at);
+- ``parallel``: ``axes`` of ``name``, ``low``, ``high``, ``log``, and ``only`` (its one value, which is in the middle).
+  ``lines`` of ``group``, ``values`` (0 to 1, None where not known) and ``words`` (what each value is, to point at).
   ``groups`` in order of their colours.
 - ``files``: ``bars`` of ``row``, ``start``, ``end``, ``critical``, ``label``; ``quantity``.
 - ``steps``: ``series`` of ``name``, ``y`` and ``look`` over ``x`` (begins of steps) and ``step``; ``spans`` (shaded),
-  ``quantity``.
+  ``quantity``; ``wide``: as wide as the time line of ranks.
 - ``ranks``: ``levels`` of ``reads``, ``writes``, ``metadata``, and ``waiting`` where it is known,
-  rows of bands of 0 to 4; ``exact``, the numbers behind them; ``edges`` of the bands, and
+  rows of bands of 0 to 24, each on those before it; ``exact``, the numbers behind them; ``edges`` of the bands, and
   ``run_time`` (:mod:`mpiio_ext.analytics.report.timeline`).
 
 Charts of histories of jobs: :mod:`mpiio_ext.analytics.report.panels`.
@@ -212,8 +212,9 @@ def _steps(data: Mapping[str, Any]) -> dict[str, Any]:
         marks.append(Line(x=x, y=y, name=one["name"], look=Look(own.colour, own.dash)))
     panel = Panel(marks=marks, x=_axis(data, "x", grid=True),
                   y=_axis(data, "y", grid=True, low=0, form=_form(data.get("quantity", ""))))
-    return {"panels": [[panel]], "height": 2.3, "margins": (_NAME + _TICK + 54, 8, _ABOVE, 34), "legend": "above",
-            "columns": 3}  # fmt: skip
+    width = {"width": timeline.WIDTH_IN} if data.get("wide") else {}
+    return {"panels": [[panel]], **width, "height": 2.3, "margins": (_NAME + _TICK + 54, 8, _ABOVE, 34),
+            "legend": "above", "columns": 3}  # fmt: skip
 
 
 _KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {

@@ -25,6 +25,8 @@ _WARNING = 0.2
 _OF_WAITING = ("exchange", "late_rank", "waiting_calls", "slowed_down", "slow_file", "turns")
 _TIMES_ALONE = ("The slowest rank needs", "Each small ")
 _BY_CPU = 0.5
+#: Causes that are one rank's work: where all share one memory, it does that as fast as all of them would.
+_OF_ONE = ("root_writes", "root_reads", "few_aggregators", "few_writers", "few_readers")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,8 @@ class Known:
     limits : from which values on something is a cause.
     unread : logs that were named and cannot be read; whose they are is not known.
     waited_s : seconds in which every rank had no CPU: a finding that only tells of waiting does not count then.
+    one_host : files lie behind the memory of one host: where the bandwidth is not low, that one rank does it all is no
+        finding.
     """
 
     anonymous: bool = False
@@ -49,6 +53,7 @@ class Known:
     limits: Limits = dataclasses.field(default_factory=Limits)
     unread: Sequence[str] = ()
     waited_s: float = 0.0
+    one_host: bool = False
 
 
 def diagnoses(
@@ -63,13 +68,15 @@ def diagnoses(
     """
     from mpiio_ext.analytics.diagnosis import diagnose
 
-    how = {name: value for name, value in vars(known or Known()).items() if name not in ("unread", "waited_s")}
+    aside = ("unread", "waited_s", "one_host")
+    how = {name: value for name, value in vars(known or Known()).items() if name not in aside}
     found: list[tuple[tuple[bool, bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:
         one = diagnose(tables["darshan_job"], tables["darshan_file"], direction,
                        own_share=(own_share or {}).get(direction), **how)  # fmt: skip
         one = one if concrete is None else _concrete(one, concrete)
         one = _without_waiting(one, 0.0 if known is None else known.waited_s)
+        one = _without_gain(one) if known is not None and known.one_host else one
         alone = direction == _DIRECTIONS[-1] and not found and bool(one.findings)  # metadata calls of neither direction
         if one.critical_files or alone:
             shown = [_shown(finding, direction) for finding in one.findings]
@@ -86,6 +93,12 @@ def _without_waiting(one: Diagnosis, waited_s: float) -> Diagnosis:
     """Return a diagnosis without findings of waiting that missing CPUs explain: of times alone, not of requests."""
     kept = [each for each in one.findings if not (
         waited_s >= _BY_CPU * each.time and (each.cause in _OF_WAITING or each.title.startswith(_TIMES_ALONE)))]
+    return one if len(kept) == len(one.findings) else dataclasses.replace(one, findings=kept)
+
+
+def _without_gain(one: Diagnosis) -> Diagnosis:
+    """Return a diagnosis without findings that one rank works for all, where it is as fast as memory."""
+    kept = [each for each in one.findings if not (one.not_low and each.cause in _OF_ONE)]
     return one if len(kept) == len(one.findings) else dataclasses.replace(one, findings=kept)
 
 

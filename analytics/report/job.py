@@ -2,9 +2,9 @@
 
 Problem. Why was this job slow? The answer needs its files, the time they took, and what the servers did meanwhile.
 
-Algorithm. The job's rows are taken out of the store first (of LMT: the steps of its time, and the OSTs of its files);
-everything else works on these few rows, so that a job of a store and a log by itself are handled alike, and so that
-names can be taken out before anything is made of them.
+Algorithm. The job's rows are taken out of the store first (of LMT: the steps of its time, and the OSTs of its files).
+Everything else works on these few rows. So a job of a store and a log by itself are handled alike, and names can be
+taken out before anything is made of them.
 
 The time line shows each file from its first to its last access, for reads and for writes, and on top the part in which
 it is on the critical path (Section II-D). Files beyond the most important ones are not drawn, and the caption says how

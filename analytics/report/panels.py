@@ -3,8 +3,8 @@
 ``data`` of each kind:
 
 - ``umami``: ``rows`` of ``label``, ``values``, ``value``, ``box`` (low, first, median, third, high), ``quarter`` (0 to
-  3, or None), ``words`` (the value), ``verdict``, ``quantity``; ``times`` (s since 1970), ``place``,
-  ``heading`` (or ""), ``apart`` (the longest interval in s through which a line is drawn, or None).
+  3, or None), ``words`` (the value), ``verdict``, ``quantity``. ``times`` (s since 1970), ``place``, ``heading`` (or
+  ""), ``apart`` (the longest interval in s through which a line is drawn, or None).
 - ``months``: ``panels`` of ``title``, ``boxes`` (place and the five numbers), ``changes`` (places); ``months`` (names).
 - ``averages``: ``panels`` of ``title``, ``times``, ``values``, ``short``, ``long``, ``spans`` (start, end, low or
   high), ``outliers`` (places), ``apart``.

@@ -4,9 +4,10 @@ Problem. Thousands of ranks do not fit on a page, least of all on a phone's. Wha
 writes or waits for metadata, and when.
 
 Algorithm. Ranks are put together to bands (:mod:`mpiio_ext.analytics.diagnosis.activity`). Each band is a row. In each
-bin of time it has a bar: its height is the share of the band's time in requests, or of the most bytes of any band and
-bin where only HEATMAP is there, in quarters. Bars of the same height beside each other are one. The numbers beside the
-chart are not in quarters: ``exact`` has them for each band and bin.
+bin of time it has bars, one on the other. Their heights, in quarters, are the shares of the band's time in calls; where
+only HEATMAP is there, of the most bytes of any band and bin. Where there is less than half of a quarter, and nothing
+else, it is a thin line. Bars of the same height beside each other are one. The numbers beside the chart are exact:
+``exact`` has them for each band and bin.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Names of the planes of a time line; those from the fourth on are there only in recordings.
 _PLANES = ("reads", "writes", "metadata", "MPI library", "this library", "waiting", "messages")
-#: What is drawn: planes, name, look; later ones lie on top, at the foot of the band.
+#: What is drawn: planes, name, look; the last one stands at the foot of the band, each on those behind it.
 _KINDS = (((5,), "waiting", Look("series6")), ((3, 4, 6), "libraries", Look("series5")),
           ((2,), "metadata", Look("series3")), ((0,), "reads", Look("series0")),
           ((1,), "writes", Look("series1")))  # fmt: skip
@@ -36,10 +37,13 @@ _MEANT = {
     "libraries": "libraries: this library's planning and copying, messages between nodes until they have come, and the"
                  " MPI library, with exchange and waiting in it",
 }
-_LEVELS = 4
+#: Parts of a band's height, of which bars have whole quarters, or one where that would be none.
+_LEVELS, _STEP = 24, 6
+#: Share of a bin's time that is drawn, unless there is only less.
+_LEAST = 0.002
 _COLUMNS = ("what", "first rank", "last rank", "from [s]", "to [s]")
 _UNITS = {"s": "time [s]", "B": "bytes"}
-_WIDTH_IN = 12.2  # as wide as a page in a window of 1280 pixels
+WIDTH_IN = 12.2  # as wide as a page in a window of 1280 pixels
 #: Bands from which on two are one where it is narrow.
 _NARROW_BANDS = 24
 
@@ -55,17 +59,20 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
         return None
     bands, bins = line.shape[1:]
     edges = np.ceil(np.arange(bands + 1) * activity.processes / bands)
+    most = float(line[:2].sum(axis=0).max())
     full = np.diff(edges)[:, None] * activity.run_time / bins
-    levels = {}
-    for planes, name, _ in (each for each in _KINDS if max(each[0]) < len(line)):
-        whole = full if planes[0] >= 2 or seconds else max(float(line[:2].max()), 1.0)
-        share = line[list(planes)].sum(axis=0) / whole
-        levels[name] = np.where(share >= 0.002, np.clip(np.ceil(share * _LEVELS), 1, _LEVELS), 0).astype(int).tolist()
-    if not any(map(any, (row for rows in levels.values() for row in rows))):
-        return None  # too little of everything to be seen
-    most = f"{amount_text(float(line[:2].max()))} in {seconds_text(activity.run_time / bins)}"
-    heights = "share of the time of these ranks in requests" if seconds else "bytes that they move"
-    quarters = "quarters" if seconds else f"quarters of the most that any of them moves, {most}"
+    shares = {name: line[list(planes)].sum(axis=0) / (full if planes[0] >= 2 or seconds else max(most, 1.0))
+              for planes, name, _ in reversed(_KINDS) if max(planes) < len(line)}  # fmt: skip
+    least = min(_LEAST, max(float(share.max()) for share in shares.values()))
+    levels, height = {}, np.zeros((bands, bins), int)
+    for name, share in shares.items():
+        own = (_STEP * np.floor(share * _LEVELS / _STEP + 0.5)).astype(int)
+        own = np.where((own == 0) & (height == 0), share >= least, own)
+        height = np.minimum(height + own, _LEVELS)
+        levels[name] = np.where(own > 0, height, 0).tolist()
+    of_all = f"{amount_text(most)} in {seconds_text(activity.run_time / bins)}"
+    heights = ("share of the time of these ranks" if seconds else
+               f"bytes that they move, of the most that any of them moves, {of_all}")  # fmt: skip
     spread = " Metadata calls: spread evenly over the time in which a file is open, as their times are not in the log."
     if recorded is not None:
         meant = [_MEANT[name] for planes, name, _ in _KINDS if name in _MEANT and line[list(planes)].any()]
@@ -77,7 +84,7 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
         "levels": levels, "exact": exact, "edges": edges.tolist(), "run_time": activity.run_time,
         "x_label": "time since the start of the job [s]", "y_label": "rank",
         "caption": f"Each row is {'a band of the ranks' if activity.processes > bands else 'a rank'}; heights:"
-                   f" {heights} ({source}), in {quarters}.{spread}",
+                   f" {heights} ({source}), in quarters; thin lines: less than half of one.{spread}",
     })  # fmt: skip
 
 
@@ -159,7 +166,7 @@ def ranks(data: Mapping[str, Any]) -> dict[str, Any]:
     panel = Panel(marks=marks, x=Axis(label=data["x_label"], low=0, high=data["run_time"]),
                   y=Axis(label=data["y_label"], low=-0.6, high=bands - 0.4, ticks=ticks))  # fmt: skip
     left = 26 + 5.6 * max(len(word) for _, word in ticks)
-    return {"panels": [[panel]], "width": _WIDTH_IN, "table": rows_of(data),
+    return {"panels": [[panel]], "width": WIDTH_IN, "table": rows_of(data),
             "height": 1.1 + max((0.1 if narrow else 0.075) * bands, 1.0), "legend": "above", "keys": keys,
             "columns": 2 if narrow else 4,
             "margins": (left, 8, 22, 34)}  # fmt: skip

@@ -3,6 +3,7 @@
 =============  =================================================================================================
 `gather`       a folder of recordings, or a Darshan log, as one document of plain values
 `opening`      its first sentences
+`failed`       how it has failed, where it has
 `files`        how each file was accessed
 `machine`      whether the machine had room for the run
 `library`      what the library did for each file, and which hints were in force

@@ -17,15 +17,11 @@ from typing import Any
 
 from mpiio_ext.analytics.diagnosis.activity import Calls
 from mpiio_ext.analytics.run import arrays
-from mpiio_ext.common.units import amount_text, count_text, size_text
+from mpiio_ext.common.units import count_text, mean_text
 
 _DONE = {"read": "read", "write": "written"}
 #: From which share on calls are called contiguous, strided or forward, and their places are known.
 _MOST_OF, _FORWARD, _HALF = 0.9, 0.75, 0.5
-
-
-def _amount(mean: float) -> str:
-    return size_text(round(mean), exact=True) if mean == round(mean) else amount_text(mean)
 
 
 def _order(row: Mapping[str, Any], way: str, count: int, calls: Calls, views: Collection[str]) -> str:
@@ -41,7 +37,7 @@ def _order(row: Mapping[str, Any], way: str, count: int, calls: Calls, views: Co
     if unknown >= _HALF * count:
         return "in contiguous parts, by views" if views else "by the file pointer"
     if pairs <= 0:
-        return "one call a rank"
+        return "one call a rank" if count > 1 else ""
     if adjacent >= _MOST_OF * pairs:
         return "contiguous"
     if regular > 0 and regular >= _MOST_OF * (pairs - ranks):
@@ -57,7 +53,7 @@ def by_program(row: Mapping[str, Any], calls: Calls, views: Collection[str]) -> 
         count = sum(counts.values())
         if not count:
             continue
-        each = _amount((row[f"asked_{done}_bytes"] or 0) / count)
+        each = mean_text((row[f"asked_{done}_bytes"] or 0) / count)
         which = " and ".join(f"{number:,} {kind}" for kind, number in counts.items() if number)
         mean = "" if count == 1 else " on average" if sum(map(bool, counts.values())) > 1 else " each"
         order = _order(row, way, count, calls, views)
@@ -69,8 +65,23 @@ def by_storage(row: Mapping[str, Any], library: Sequence[Mapping[str, Any]], *, 
     """Return what reached the file system; `library`: rows of the library about the file."""
     requests, moved = (sum(each[name] for each in library) for name in ("requests", "request_bytes"))
     if mapped and requests:
-        return (f"{count_text(requests, 'request')} of {_amount(moved / requests)} on average, some of them through"
+        return (f"{count_text(requests, 'request')} of {mean_text(moved / requests)} on average, some of them through"
                 " mapped memory (by the library's count)")  # fmt: skip
-    told = [f"{done}: {count_text(row[f'{way}s'], 'request')}, {row[f'{way}_sizes'] or 'unknown sizes'},"
-            f" {row[f'{way}_pattern']}" for way, done in _DONE.items() if row[f"{way}_pattern"]]  # fmt: skip
-    return "; ".join(told)
+    by_rounds = any(each["rounds"] for each in library)
+    return "; ".join(f"{done}: {_requests(row, way)}{_following(row, way, by_rounds)}" for way, done in _DONE.items()
+                     if row[f"{way}_pattern"])  # fmt: skip
+
+
+def _following(row: Mapping[str, Any], way: str, by_rounds: bool) -> str:
+    """Return how requests follow each other; aggregators take windows of their file domains in turn."""
+    order = row[f"{way}_pattern"] if row[f"{way}s"] != 1 else ""
+    order = "by rounds of aggregators" if by_rounds and order == "random places" else order
+    return f", {order}" if order else ""
+
+
+def _requests(row: Mapping[str, Any], way: str) -> str:
+    """Return how many requests of which sizes there are in one direction."""
+    count, sizes = row[f"{way}s"], row[f"{way}_sizes"]
+    mean = "" if count == 1 else " on average"
+    of_bin = f", {sizes}" if sizes and not sizes.startswith("100 %") else ""
+    return f"{count_text(count, 'request')} of {mean_text(row[f'mean_{way}_bytes'])}{mean}{of_bin}"

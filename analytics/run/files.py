@@ -48,12 +48,21 @@ def opening_of(files: Files, activity: Activity | None, run_s: float) -> Numbers
 def own_time(files: Files, activity: Activity | None, run_s: float) -> tuple[Numbers, Numbers]:
     """Return the time of a rank in the calls of each file (s), and `opening_of` it, which is a part of that.
 
-    Reads and writes are those of MPI-IO, where these take longer. No rank has more time than the run.
+    It is that of the rank with most of it in MPI-IO calls, where recordings tell. Else reads and writes are those of
+    MPI-IO, where these take longer. No rank has more time than the run.
     """
     meta, calls = opening_of(files, activity, run_s), {} if activity is None else activity.calls
-    mpi = np.array([sum(calls[each].mpi.values()) if each in calls else 0.0
-                    for each in files.table["file_id"].to_pylist()])  # fmt: skip
-    return np.minimum(np.fmax(ranks.time_in_calls(files, "both"), mpi) + meta, run_s), meta
+    mpi, inside = np.array([(sum(calls[each].mpi.values()), calls[each].inside) if each in calls else (0.0, 0.0)
+                            for each in files.table["file_id"].to_pylist()]).reshape(-1, 2).T  # fmt: skip
+    counted = np.fmax(ranks.time_in_calls(files, "both"), mpi) + meta
+    return np.minimum(np.where(inside > 0, inside, counted), run_s), meta
+
+
+def longest(files: Files, activity: Activity | None, run_s: float) -> list[str]:
+    """Return the names of files, those that took the most time first."""
+    time, _ = own_time(files, activity, run_s)
+    rows = files.table.select(["file", "file_id"]).take(np.argsort(-time, kind="stable")[:MOST]).to_pylist()
+    return [row["file"] or f"file {row['file_id']}" for row in rows]
 
 
 def in_io(files: Files, activity: Activity | None, processes: int, run_s: float) -> tuple[float, float]:
@@ -97,7 +106,8 @@ def _who(row: dict[str, Any], traced: Sequence[Row | None], askers: set[int], pr
         return "the program"
     if not count:
         return "none that opened it"
-    return f"all {processes:,} ranks" if count >= processes else f"{count:,} of {processes:,} ranks"
+    every = "both ranks" if processes == 2 else f"all {processes:,} ranks"
+    return every if count >= processes else f"{count:,} of {processes:,} ranks"
 
 
 def _mean(row: dict[str, Any], way: str) -> float | None:

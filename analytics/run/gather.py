@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.run import library, opening
+from mpiio_ext.analytics.run import failed, library, opening
+from mpiio_ext.common.endings import failure_of
 from mpiio_ext.common.recordings import STATISTICS, launch_of
 from mpiio_ext.common.units import amount_text, count_text, seconds_text
 from mpiio_ext.errors import MpiioExtError
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.factors.files import Files
     from mpiio_ext.pioneer.darshan.steps import Seen
 
-#: Files of the MPI library's own, which are no I/O of the program.
-_NOT_THE_PROGRAMS = r"/(ompi\.|openmpi-sessions|prte\.|pmix[._-])[^/]*/|\.locktest\.\d+$"
 #: Files whose layout is asked for; they are those that took the most time.
 _MOST_LAYOUTS = 4
 #: Files whose bandwidth over time is shown; they are those that took the most time.
@@ -54,20 +53,26 @@ _WORDS = (
     ("DXT has", "the recordings have"), ("HEATMAP has", "the recordings have"),
     ("counted by Darshan", "counted"), ("no module LUSTRE in the log", "the recordings have no layout of Lustre"),
     (" in the log", " in the recordings"), ("the log tells", "the recordings tell"),
+    ("start of the job", "start of the run"), ("known for this job", "known for this run"),
+    ("critical time, in which files are accessed", "time in which files are accessed"),
+    (" of critical files", " of the files that the run waits for"),
+    ("no critical file", "no file that the run waits for"), ("the critical files", "the files that the run waits for"),
+    ("critical time", "time in which files are accessed"),
 )  # fmt: skip
+#: Words of advice for Lustre, and what they are for other file systems.
+_TARGETS = (("OSTs", "servers"), ("OST", "server"))
 _NONE_OPENED = ("The library was under the program, and no file was opened with MPI-IO: the program makes no such call,"
                 " or each such call failed.")  # fmt: skip
 _DIAGNOSED = ("sentence", "findings", "conclusions", "unknown", "charts")
 
 
-def of_folder(folder: Path, *, missing: str = "", ended: str = "", command: str = "") -> dict[str, Any]:
+def of_folder(folder: Path, *, missing: str = "", command: str = "") -> dict[str, Any]:
     """Return the document of a folder of recordings.
 
     Parameters
     ----------
     folder : what ``mpiio-ext run --report`` has recorded.
     missing : what the caller knows to be missing, one line.
-    ended : how the program has failed, one line; "" where it has not.
     command : what was run, as a shell takes it; "" where it is not known.
 
     Raises
@@ -78,23 +83,33 @@ def of_folder(folder: Path, *, missing: str = "", ended: str = "", command: str 
     from mpiio_ext.pioneer.darshan.convert import NothingRecordedError, convert
 
     statistics, there = library.read(folder / STATISTICS)
+    failure, launch = failure_of(folder), launch_of(folder)
     with tempfile.TemporaryDirectory(prefix=".log-", dir=folder) as scratch:
         log = Path(scratch) / "run.darshan"
         try:
-            written = convert(folder, log, dxt=True, missing=missing, launch=launch_of(folder))
+            written = convert(folder, log, dxt=True, missing=missing, launch=launch)
         except NothingRecordedError as error:
-            return _without_calls(str(error), there, command, missing) | {"ended": ended}
-        document = _document(log, statistics, there, list(written.lacks), (folder, written.start_ns))
-    document |= {name: _of_recordings(document[name]) for name in _DIAGNOSED}
+            document = _without_calls(str(error), there, command, missing)
+            return failed.told(document, failure, launch[0], failed.Stood())
+        ends = {"": launch[1], **failure.ends} if launch[1] is not None else failure.ends
+        at_end = failed.stood(folder, ends) if failure else failed.Stood()
+        recorded = _Recorded(folder, written.start_ns, ends, at_end)
+        document = _document(log, statistics, there, list(written.lacks), recorded)
+    other = not any(row["file_system"] == "lustre" for row in [*document["storage"], *document["files"]])
+    words = (*_WORDS, *(_TARGETS if other else ()))
+    document |= {name: _in_words(document[name], words) for name in _DIAGNOSED}
     known = [text for text in document["unknown"] if "ran out of memory" not in text]  # `lacks` says what lacks
-    return document | {"unknown": known, "ended": _until_then(ended, document)}
+    return failed.told(document | {"unknown": known}, failure, written.start_ns, at_end)
 
 
-def _until_then(ended: str, document: Mapping[str, Any]) -> str:
-    """Return how a program has failed, with what was recorded until then; "" where it has not."""
-    facts = dict(document["facts"])
-    read, _, written = facts.get("read, written", "").partition(", ")
-    return f"{ended}; recorded until then: {read} read, {written} written, in {facts['run time']}" if ended else ""
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Recorded:
+    """A folder of recordings; since when it tells (ns since 1970), and when and where ranks that were killed ended."""
+
+    folder: Path
+    origin_ns: int
+    ends: Mapping[str, int]
+    at_end: failed.Stood
 
 
 def of_log(log: Path) -> dict[str, Any]:
@@ -108,14 +123,14 @@ def of_log(log: Path) -> dict[str, Any]:
     return _document(log, [], None, [])
 
 
-def _of_recordings(part: Any) -> Any:
+def _in_words(part: Any, words: Sequence[tuple[str, str]]) -> Any:
     """Return a part of a document in words that are true where there is no Darshan log."""
     if isinstance(part, str):
-        return functools.reduce(lambda text, words: text.replace(*words), _WORDS, part)
+        return functools.reduce(lambda text, pair: text.replace(*pair), words, part)
     if isinstance(part, Mapping):
-        return {name: _of_recordings(each) for name, each in part.items()}
+        return {name: _in_words(each, words) for name, each in part.items()}
     if isinstance(part, (list, tuple)):
-        return [_of_recordings(each) for each in part]
+        return [_in_words(each, words) for each in part]
     return part
 
 
@@ -133,7 +148,7 @@ def _plain(**parts: Any) -> dict[str, Any]:
                                                    "files", "library", "hints", "storage", "locks",
                                                    "parts", "charts")}  # fmt: skip
     return {"kind": "mpiio_ext run", "version": 1, "program": "", "sentence": "", "spent_on": "", "help": None,
-            "files_in_all": 0, "crowded": False, "ended": "", **empty, **parts}  # fmt: skip
+            "files_in_all": 0, "crowded": False, "ended": "", "at_end": [], **empty, **parts}  # fmt: skip
 
 
 def _not_reached(program: str, processes: int) -> str:
@@ -142,24 +157,29 @@ def _not_reached(program: str, processes: int) -> str:
             f" serial HDF5) or that has no MPI is as it would be without it; this says which it is: `{doctor}`")
 
 
-def _silent(job: Mapping[str, Any], program: str, there: bool, unclosed: Sequence[str]) -> str:
+def _silent(
+    job: Mapping[str, Any], program: str, there: bool | None, at_end: failed.Stood, unclosed: Sequence[str]
+) -> list[str]:  # fmt: skip
     """Return what is known of why the library has reported on no file.
 
     Parameters
     ----------
     job, program : row of the log, and command.
-    there : the library has said that it was under the program.
+    there : the library has said that it was under the program; None: nobody has looked.
+    at_end : the calls that ranks were in when they were ended.
     unclosed : files that MPI-IO has opened, and that nobody has closed.
     """
     processes = job["processes"] or 1
+    if there is None or (at_end.in_mpiio and not job["uses_mpiio"]):
+        return []
     if not job["uses_mpiio"]:
-        return _NONE_OPENED if there else _not_reached(program, processes)
+        return [_NONE_OPENED if there else _not_reached(program, processes)]
     if unclosed:
         more = f" and {count_text(len(unclosed) - 1, 'more file')}" if len(unclosed) > 1 else ""
-        return (f"The program ended without closing `{unclosed[0]}`{more}: what the library did is not known, since it"
-                " reports on a file when that is closed.")  # fmt: skip
-    return ("The program made MPI-IO calls, and the library reported on no file; this tells whether it is under the"
-            f" program, and whether its statistics are on: `{opening.concrete(DOCTOR, program, processes)}`")
+        return [f"The program ended without closing `{unclosed[0]}`{more}: what the library did is not known, since it"
+                " reports on a file when that is closed."]  # fmt: skip
+    return ["The program made MPI-IO calls, and the library reported on no file; this tells whether it is under the"
+            f" program, and whether its statistics are on: `{opening.concrete(DOCTOR, program, processes)}`"]
 
 
 def _tables(
@@ -188,7 +208,7 @@ def _tables(
 
 def _document(
     log: Path, statistics: Sequence[Mapping[str, Any]], there: bool | None, lacks: list[str],
-    recordings: tuple[Path, int] | None = None,
+    recordings: _Recorded | None = None,
 ) -> dict[str, Any]:
     from mpiio_ext.analytics.factors.extract import with_jobs
     from mpiio_ext.analytics.factors.files import Files
@@ -213,30 +233,30 @@ def _document(
         taken = bool(statistics) and (command == opening.TAKEN or by_library or lost)
         return None if taken else opening.concrete(command, program, processes)
 
-    given = machine.of(recordings[0]) if recordings is not None else machine.Machine()
-    told = diagnoses(tables, Known(activity=activity, waited_s=given.least_s if given.loaded else 0.0),
-                     concrete=concrete)  # fmt: skip
-    documents = [one["document"] for one in told]
+    given = machine.of(recordings.folder) if recordings is not None else machine.Machine()
     files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
-    rows = accessed.table(files, activity, processes, run_s) if len(files) else []
-    seen = _seen(recordings, activity, rows)
+    seen = _seen(recordings, activity, accessed.longest(files, activity, run_s)[:_MOST_CURVES])
+    _tell_times(files, activity, seen)
+    known = Known(activity=activity, waited_s=given.least_s if given.loaded else 0.0, one_host=_on_one_host(files))
+    told = diagnoses(tables, known, concrete=concrete)
+    documents = [one["document"] for one in told]
+    rows = _with_unfinished(accessed.table(files, activity, processes, run_s) if len(files) else [], recordings, run_s)
     _tell(rows, files, activity, seen, library.table(statistics))
-    times = _times(files, activity, processes, run_s, seen)
-    mapped = _mapped(files, activity, run_s)
-    shares = parts.parts(seen, run_s) if seen is not None else []
-    spent = opening.Spent(io_s=times[0], run_s=run_s, opening_s=times[1], other_s=times[2], files=rows, mapped=mapped,
-                          waiting_s=parts.waiting_s(shares), no_cpu=given.share if given.loaded else 0.0)  # fmt: skip
+    io_s, opening_s, other_s = _times(files, activity, processes, run_s, seen)
+    mapped, shares = _mapped(files, activity, run_s), parts.parts(seen, run_s) if seen is not None else []
+    spent = opening.Spent(io_s=io_s, run_s=run_s, opening_s=opening_s, other_s=other_s, files=rows, mapped=mapped,
+                          waiting_s=parts.waiting_s(shares), no_cpu=given.share if given.loaded else 0.0,
+                          unfinished=_at_end(recordings))  # fmt: skip
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
-    silent = [] if statistics or there is None else [_silent(job, program, there, _unclosed(files, activity))]
-    through = [delegated.notice(by_others, statistics, processes, times[0])] if by_others else []
-    beside = [] if recordings is None else _beside(recordings[0])
+    silent = _silent(job, program, there, _at_end(recordings), _unclosed(files, activity)) if not statistics else []
+    through = [delegated.notice(by_others, statistics, processes, io_s)] if by_others else []
     return _plain(
         program=program, sentence=opening.first_sentence(documents, spent, whole=not lacks),
         parts=shares, spent_on=parts.sentence(shares, run_s),
         help=gains.help_of(documents, spent, measured, program, processes),
         facts=[*_facts(job, files, spent, crowded=crowded), *given.facts()], lacks=lacks, crowded=crowded,
-        notices=[*silent, *through, *beside, *given.notice()],
+        notices=[*silent, *through, *(_beside(recordings.folder) if recordings else []), *given.notice()],
         findings=[dataclasses.asdict(one) | {"advice": gains.with_gains(one.advice, *gains.found(documents, one.title),
                                                                         spent, processes, measured)}
                   for one in findings(told)],
@@ -266,6 +286,20 @@ def _tell(
         row["arrays"] = arrays.told(views)
 
 
+def _at_end(recordings: _Recorded | None) -> failed.Stood:
+    return failed.Stood() if recordings is None else recordings.at_end
+
+
+def _with_unfinished(
+    rows: list[dict[str, Any]], recordings: _Recorded | None, run_s: float
+) -> list[dict[str, Any]]:
+    """Return rows of files, with the time of a rank in calls that had not ended; those with most time first."""
+    at_end = _at_end(recordings)
+    for row in rows:
+        row["time_s"] = min(run_s, row["time_s"] + at_end.of_files.get(row["file"], 0.0))
+    return sorted(rows, key=lambda row: -row["time_s"])
+
+
 def _times(
     files: Files, activity: Activity | None, processes: int, run_s: float, seen: Seen | None
 ) -> tuple[float, float, float]:
@@ -279,16 +313,20 @@ def _times(
     io_s, opening_s = accessed.in_io(files, activity, processes, run_s) if len(files) else (0.0, 0.0)
     if seen is None:
         return io_s, opening_s, 0.0
-    io_s = min(run_s, max(float(seen.spent_s.sum(axis=1).max()) - seen.uncounted_s, 0.0))
+    busiest = int(seen.spent_s.sum(axis=1).argmax())
+    io_s = min(run_s, max(float(seen.spent_s[busiest].sum()) - seen.uncounted_s, 0.0))
+    mine = [spent[busiest] for spent in seen.in_mpi.values()]
+    opening_s = float(np.nansum([spent[2] - spent[3] for spent in mine])) if mine else opening_s
     return io_s, min(opening_s, io_s), min(seen.uncounted_s, run_s - io_s)
 
 
 def _beside(folder: Path) -> list[str]:
     """Return what is to be said of programs without MPI beside one that has it."""
+    from mpiio_ext.pioneer.darshan.names import OF_MPI
     from mpiio_ext.pioneer.darshan.recordings import moved_beside
 
     told = [f"`{command}` ({', '.join(f'{amount_text(each)} {verb}' for verb, each in done if each)})"
-            for command, *done in moved_beside([folder], _NOT_THE_PROGRAMS)]  # fmt: skip
+            for command, *done in moved_beside([folder], OF_MPI)]  # fmt: skip
     if not told:
         return []
     more = f" and {count_text(len(told) - _MOST_BESIDE, 'more program')}" if len(told) > _MOST_BESIDE else ""
@@ -306,7 +344,9 @@ def _unclosed(files: Files, activity: Activity | None) -> list[str]:
 def _of_the_program(files: pa.Table) -> pa.Table:
     import pyarrow.compute as pc
 
-    other = pc.fill_null(pc.match_substring_regex(files["file"], _NOT_THE_PROGRAMS), False)
+    from mpiio_ext.pioneer.darshan.names import OF_MPI
+
+    other = pc.fill_null(pc.match_substring_regex(files["file"], OF_MPI), False)
     return files.filter(pc.invert(other))
 
 
@@ -350,18 +390,50 @@ def _facts(job: Mapping[str, Any], files: Files, spent: opening.Spent, *, crowde
     ]
 
 
-def _seen(
-    recordings: tuple[Path, int] | None, activity: Activity | None, rows: Sequence[Mapping[str, Any]]
-) -> Seen | None:
+def _on_one_host(files: Files) -> bool:
+    """Return whether the files that were read and written lie in file systems of one host, behind its page cache."""
+    from mpiio_ext.analytics.diagnosis.causes import OF_ONE_NODE
+
+    moved = np.nansum([files["bytes_read"], files["bytes_written"]], axis=0) > 0
+    kinds = [kind for kind, it in zip(files.table["fs_type"].to_pylist(), moved, strict=True) if it]
+    return bool(kinds) and all(kind in OF_ONE_NODE for kind in kinds)
+
+
+def _tell_times(files: Files, activity: Activity | None, seen: Seen | None) -> None:
+    """Put times of ranks in MPI-IO calls, as recordings have them, in place of those that a log's counters allow.
+
+    The rank that has waited least for others to open and close a file is late by as much as these have waited longer
+    than it was in other calls. Waiting is no time of opening.
+    """
+    from mpiio_ext.pioneer.darshan.recordings import CLASSES
+
+    if activity is None or seen is None:
+        return
+    working = seen.spent_s.sum(axis=1) - seen.spent_s[:, CLASSES.index("waiting")]
+    for number, name in zip(files.table["file_id"].to_pylist(), files.table["file"].to_pylist(), strict=True):
+        calls, spent = activity.calls.get(number), seen.in_mpi.get(name or "", np.zeros((0, 4)))
+        ranks = np.flatnonzero(~np.isnan(spent[:, 0]))
+        if calls is None or not len(ranks):
+            continue
+        reading, writing, opening, waited = spent[ranks].T
+        inside = spent[ranks, :3].sum(axis=1)
+        calls.mpi, calls.inside = {False: reading.max(), True: writing.max()}, float(inside.max())
+        if len(ranks) > 1:
+            late, mine = int(waited.argmin()), working[ranks]
+            others, more = ((each.sum() - len(ranks) * each[late]) / (len(ranks) - 1) for each in (waited, mine))
+            calls.waits, calls.late_rank = max(0.0, float(others + min(more, 0.0))), int(ranks[late])
+        calls.opening = float((opening - waited)[inside.argmax()])  # of it, of the same rank
+
+
+def _seen(recordings: _Recorded | None, activity: Activity | None, files: Sequence[str]) -> Seen | None:
     """Return what recordings have by time; of the files that took the most time also bytes."""
     from mpiio_ext.pioneer.darshan.steps import in_calls
 
     if recordings is None or activity is None:
         return None
     bands, bins = activity.line.shape[1:]
-    folder, origin_ns = recordings
-    return in_calls(folder, activity.run_time, bands=bands, bins=bins, origin_ns=origin_ns,
-                    processes=activity.processes, files=[row["file"] for row in rows[:_MOST_CURVES]])  # fmt: skip
+    return in_calls(recordings.folder, activity.run_time, bands=bands, bins=bins, origin_ns=recordings.origin_ns,
+                    ends=recordings.ends, processes=activity.processes, files=files)
 
 
 def _charts(
@@ -391,7 +463,7 @@ def _storage(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         if len(out) == _MOST_LAYOUTS:
             break
-        if re.match(r"<STD|/dev/|/proc/", row["file"]) or not Path(row["file"]).is_file():
+        if re.match(r"<STD|/dev/(?!shm/)|/proc/", row["file"]) or not Path(row["file"]).is_file():
             continue
         try:
             layout = inspect(row["file"])

@@ -22,7 +22,7 @@ _SUMMED = (
     "exchange_s", "io_s", "wait_s", "delegated_s", "flush_barrier_s",
 )  # fmt: skip
 _WAYS = ("write", "read")
-_AGGREGATORS = re.compile(r"(\d+ of \d+) aggregators?\b")
+_AGGREGATORS = re.compile(r"(\d+) of \d+ aggregators?\b")
 #: Times of a table, and those of the lines, which are sums over the ranks.
 _TIMES = {"exchange": "exchange", "storage": "io", "wait": "wait", "independent": "independent"}
 _TEXTS = ("write_partition", "read_partition", "write_reason", "read_reason", "delegation")
@@ -96,9 +96,9 @@ def _method(row: Mapping[str, Any]) -> str:
 
 
 def _aggregators(row: Mapping[str, Any]) -> str | None:
-    """Return how many ranks held file domains, as the reasons of collectives say."""
+    """Return how many of the file's ranks held file domains, as the reasons of collectives say."""
     found = dict.fromkeys(each for way in _WAYS for each in _AGGREGATORS.findall(row[f"{way}_reason"]))
-    return ", ".join(found) or None
+    return f"{', '.join(found)} of {row['ranks']:,} ranks" if found else None
 
 
 def table(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -3,9 +3,9 @@
 Problem. A reader wants to know first whether I/O matters, which I/O it was, and what to change.
 
 Algorithm. The share is the time in which a rank is in I/O calls over the run time. What it was spent on is the first
-finding of the diagnosis that explains enough of it, in a phrase of its own for each cause; else opening and closing,
-where these took most of it; else the file with most of it, with its bandwidth. What would help is the finding's first
-advice, with the program's own command.
+finding of the diagnosis that explains enough of it, in a phrase of its own for each cause. Else it is opening and
+closing, where these took most of it; else the file with most of it, with its bandwidth. What would help is the
+finding's first advice, with the program's own command.
 
 Guarantees. A cause is said without reservation only where its confidence is high. Gains: :mod:`.gains`.
 """
@@ -18,10 +18,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mpiio_ext.common.units import amount_text, count_text, seconds_text, size_text
+from mpiio_ext.analytics.run.failed import Stood
+from mpiio_ext.common.units import amount_text, count_text, mean_text, seconds_text, size_text
 
 #: What the library says of a file for which delegates would pay (csrc/core/stats/mpiox_stats_paying.c).
 _PAYS = re.compile(r"would pay here: about (\S+) to (\S+) times.*try (mpiox_delegates=\d+)", re.DOTALL)
+#: The rank that comes late, and whether others do so, too, in the title of that finding.
+_RANK = re.compile(r"(rank \d+)( most)?:")
 #: Percent that are not told apart from less.
 _LEAST_PERCENT = 0.01
 #: Characters of a command line that is shown within another.
@@ -55,6 +58,7 @@ class Spent:
     mapped : files in mapped memory, whose accesses may have taken a part of the time that matters.
     no_cpu : share of the time in which a rank waited for a CPU, where it matters; 0 where it does not.
     waiting_s : most that a rank waits for others; 0 where nobody has told.
+    unfinished : the calls that ranks were in when they were ended.
     """
 
     io_s: float
@@ -65,6 +69,7 @@ class Spent:
     mapped: Sequence[str] = ()
     no_cpu: float = 0.0
     waiting_s: float = 0.0
+    unfinished: Stood = dataclasses.field(default_factory=Stood)
 
 
 #: Advice that a program under the library has taken already.
@@ -139,6 +144,16 @@ def _opens(finding: Document, known: Mapping[str, float], at: str) -> str:
     return f"metadata calls (open, stat, seek, sync){of}, with {count_text(opens, 'open')} by each rank"
 
 
+def _late(title: str, way: str, at: str) -> str:
+    """Return for whom ranks wait, and where."""
+    who, found = "a rank that comes late", _RANK.search(title)
+    if found is not None:
+        who = f"ranks that come late, {found[1]} most" if found[2] else f"{found[1]}, which comes late"
+    if "open or close" in title:
+        return f"waiting for {who} to open or close{at.removeprefix(' to').removeprefix(' from') or ' a file'}"
+    return f"waiting in collective {way}s{at} for {who}"
+
+
 def phrase(finding: Document, direction: str) -> str:
     """Return what the time of a finding was spent on, as a noun."""
     way = direction
@@ -179,7 +194,7 @@ def phrase(finding: Document, direction: str) -> str:
         "many_osts": f"{way}s{at} of small files that are striped over many storage targets",
         "serialised": f"{way}s{at}, one file after the other",
         "small_files": f"{way}s{at}, each of them small",
-        "late_rank": f"waiting in collective {way}s{at} for a rank that comes late",
+        "late_rank": _late(title, way, at),
         "exchange": f"collective {way}s{at} in which no rank was in a request: ranks exchanged data, or waited for one"
                     " that came late",
         "load_by_others": f"{way}s{at} while others loaded the storage",
@@ -214,8 +229,9 @@ def _without_cause(told: Sequence[Document], spent: Spent) -> str:
         said = f": {amount_text(size)} were {verb} at {amount_text(rate)}/s{'' if low else ', which is not low'}"
     first = next(iter(spent.files), None)
     each, what = _each(first, way) if said and len(spent.files) == 1 and first is not None else (0.0, "")
-    said += f", in {what} of {amount_text(each)}" if each and low else ""
+    said += f", in {what} of {mean_text(each)}" if each and low else ""
     right = bool(said) and (not low or each >= LARGE) and not any(one["findings"] for one in told)
+    right &= spent.waiting_s < _MOST * spent.io_s  # ranks have not as much to do
     if len(spent.files) > 1 and first is not None and first["time_s"] >= _MOST * spent.io_s:
         said += f"; most of the time was that of `{first['file'].rsplit('/', 1)[-1]}`"
     if spent.no_cpu:
@@ -272,6 +288,9 @@ def first_sentence(told: Sequence[Document], spent: Spent, *, whole: bool = True
         return f"{lead} ({of}), and up to {seconds_text(other_s)} in calls that fail, or that change names or sizes."
     if io_s < TRIVIAL * run_s:
         return f"{lead} ({of}): too little to be worth tuning."
+    if spent.unfinished.longest_s >= _MOST * io_s:
+        took = _part(min(spent.unfinished.longest_s, io_s), io_s)
+        return f"{lead}; {took} were in {spent.unfinished.longest}, which had not ended."
     if (first := leading(told, spent)) is None and _opened(spent):
         return (f"{lead}; {_part(spent.opening_s, io_s)} were opening and closing files, and other calls that neither"
                 " read nor write.")  # fmt: skip

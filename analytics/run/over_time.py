@@ -98,7 +98,8 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
     names = ", ".join(dict.fromkeys(Path(rows[place]["file"]).name for place, _ in shown))
     title = f"Bandwidth of the files that took the most time: {names}"
     return Chart(kind="steps", name="bandwidth-files", title=title, data={
-        "x": starts, "step": step, "series": series, "quantity": "rate", "spans": [], "caption": told,
+        "x": starts, "step": step, "series": series, "quantity": "rate", "wide": True, "spans": [],
+        "x_range": (0.0, run_s), "caption": told,
         "x_label": "time since the start of the run [s]", "y_label": "bytes per second",
     })  # fmt: skip
 
@@ -110,7 +111,8 @@ def _bandwidth(moved: Line, run_s: float, width: float, source: str) -> Chart:
               for way, (name, look) in enumerate(_LOOKS) if moved[way].any()]  # fmt: skip
     told = f"All ranks, at the file system's interface, in steps of {seconds_text(max(step, width))} ({source})."
     return Chart(kind="steps", name="bandwidth", title=_peaks(series, starts, max(step, width)), data={
-        "x": starts, "step": step, "series": series, "quantity": "rate", "spans": [], "caption": told,
+        "x": starts, "step": step, "series": series, "quantity": "rate", "wide": True, "spans": [],
+        "x_range": (0.0, run_s), "caption": told,
         "x_label": "time since the start of the run [s]", "y_label": "bytes per second",
     })  # fmt: skip
 

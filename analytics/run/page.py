@@ -20,7 +20,7 @@ from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.run.opening import help_sentence
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
 from mpiio_ext.common.page import document as page_of
-from mpiio_ext.common.units import count_text, seconds_text, size_text
+from mpiio_ext.common.units import amount_text, count_text, seconds_text, size_text
 from mpiio_ext.errors import ArgumentError
 
 MOST_BYTES = 1_000_000
@@ -37,12 +37,17 @@ _LOCKS = ("A rank that writes into a unit takes its lock from the one that wrote
 
 _TIMES = ("Times are those of a rank, on average: in which ranks exchange data, in which they read and write (storage),"
           " in which they wait for each other, and in independent calls (by itself). Requests are those to the file"
-          " system.")  # fmt: skip
+          " system, which the library makes of the program's calls.")  # fmt: skip
+
 
 Document = Mapping[str, Any]
 
 
 def _amount(value: float | None) -> str:
+    return "–" if not value else amount_text(value)
+
+
+def _size(value: float | None) -> str:
     return "–" if not value else size_text(value)
 
 
@@ -73,30 +78,28 @@ def _files(document: Document, most: int) -> Section:
     least = "At least " if document.get("crowded") else ""
     note = f"{least}{count_text(left, 'more file')}, with less time: not shown." if left > 0 else ""
     columns = ("file", "accessed by", "read", "written", "what the program asked for",
-               "what reached the file system", "arrays, by its views", "opens", "time of a rank",
+               "what reached the file system", "arrays, by its views", "opens, of all ranks", "time of a rank",
                "of it opening, closing, metadata")  # fmt: skip
     known = [place for place in range(len(columns)) if place != _ARRAYS or any(row[place] != "–" for row in rows)]
     numbers = (False, False, True, True, False, False, False, True, True, True)
     grid = Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],
                 numbers=[numbers[place] for place in known], note=note)  # fmt: skip
-    return Section(anchor="files", title="File by file", grids=[grid] if rows else [],
-                   sentences=[] if rows else ["No file of the program was recorded."])  # fmt: skip
+    return Section(anchor="files", title="File by file", grids=[grid])
 
 
 def _library(document: Document, most: int) -> Section:
     rows = document["library"][:most]
     words = [(row["file"], row["method"], row["aggregators"] or "–", row["why"] or "–") for row in rows]
     numbers = [(row["file"], _count(row["rounds"]), _count(row["requests"]), _amount(row["request_bytes"]),
-                _amount(row["mean_request_bytes"]), _amount(row["between_nodes_bytes"]), _seconds(row["exchange_s"]),
+                _size(row["mean_request_bytes"]), _amount(row["between_nodes_bytes"]), _seconds(row["exchange_s"]),
                 _seconds(row["storage_s"]), _seconds(row["wait_s"]), _seconds(row["independent_s"]),
                 f"{row['slowest_rank']}: {_seconds(row['slowest_s'])}" if row["slowest_s"] else "–")
                for row in rows]  # fmt: skip
     grids = [_known(("file", "method", "aggregators", "why"), words, of_words=True),
-             _known(("file", "rounds", "requests", "bytes", "mean request", "between nodes", "exchange", "storage",
-                     "waiting", "by itself", "slowest rank"), numbers)]  # fmt: skip
-    return Section(anchor="library", title="What the library did", grids=grids if rows else [],
-                   sentences=[_TIMES if rows else "Nothing is known: the library has reported on no file."],
-                   )  # fmt: skip
+             _known(("file", "rounds", "requests", "bytes of requests", "mean request", "between nodes", "exchange",
+                     "storage", "waiting", "by itself", "slowest rank"), numbers)]  # fmt: skip
+    until = ["Of files that were closed before the job failed."] if document.get("ended") else []
+    return Section(anchor="library", title="What the library did", grids=grids, sentences=[*until, _TIMES])
 
 
 def _known(columns: Sequence[str], rows: Sequence[Sequence[str]], *, of_words: bool = False) -> Grid:
@@ -132,14 +135,13 @@ def _locks(document: Document) -> list[Grid]:
 
 
 def _storage(document: Document) -> Section:
-    rows = [(row["file"], row["file_system"] or "–", _amount(float(row["stripe_size"] or 0)),
+    rows = [(row["file"], row["file_system"] or "–", _size(float(row["stripe_size"] or 0)),
              row["stripe_count"] or "not told", row["servers"] or "not told", row["lock_protocol"] or "not told")
             for row in document["storage"]]  # fmt: skip
     grid = Grid(columns=("file", "file system", "stripe size", "stripes", "servers", "locks"), rows=rows,
                 numbers=(False, False, True, True, True, False))  # fmt: skip
-    return Section(anchor="storage", title="File system and stripes", grids=[grid, *_locks(document)] if rows else [],
-                   sentences=["As the file system told after the run, of the files that took the most time."
-                              if rows else "None of the files was there after the run."])  # fmt: skip
+    return Section(anchor="storage", title="File system and stripes", grids=[grid, *_locks(document)], sentences=[
+        "As the file system told after the run, of the files that took the most time."])  # fmt: skip
 
 
 def _sections(document: Document, figures: Sequence[Figure], most: int, *, interactive: bool) -> list[Section]:
@@ -149,24 +151,30 @@ def _sections(document: Document, figures: Sequence[Figure], most: int, *, inter
                   grids=_parts(document))  # fmt: skip
     if not document["facts"]:
         return []
+    last = [Section(anchor="unknown", title="What is not known", sentences=unknown)] if unknown else []
+    if not document["files"]:
+        return [run, *last]
+    right = document["sentence"].endswith(("nothing to change.", "too little to be worth tuning."))
+    none = ["Of the calls that had ended, none needs a change."] if document.get("ended") else [
+        "Nothing needs a change."] if right else []  # fmt: skip
     return [
         Section(anchor="findings", title="Findings and next steps", findings=findings,
-                sentences=[*document["conclusions"], *([] if findings else ["Nothing needs a change."])]),
-        Section(anchor="over-time", title="Over time", figures=figures,
-                sentences=[] if figures and not interactive else [
-                    _POINTED if figures else "The recordings have no times of accesses."]),
-        _files(document, most), _library(document, most), _storage(document), _hints(document, most), run,
-        *howto.section(findings),
-        *([Section(anchor="unknown", title="What is not known", sentences=unknown)] if unknown else []),
+                sentences=[*document["conclusions"], *([] if findings else none)]),
+        *([Section(anchor="over-time", title="Over time", figures=figures, sentences=[_POINTED] if interactive else [])]
+          if figures else []),
+        _files(document, most), *([_library(document, most), _hints(document, most)] if document["library"] else []),
+        *([_storage(document)] if document["storage"] else []), run,
+        *howto.section(findings), *last,
     ]  # fmt: skip
 
 
 def _parts(document: Document) -> list[Grid]:
     """Return where the time of a rank went; none where the recordings do not tell."""
-    rows = [(row["name"], _seconds(row["mean_s"]), f"{_seconds(row['most_s'])}, rank {row['rank']}", row["meaning"])
+    rows = [(row["name"], _seconds(row["mean_s"]), f"{_seconds(row['least_s'])}, rank {row['least_rank']}",
+             f"{_seconds(row['most_s'])}, rank {row['rank']}", row["meaning"])
             for row in document.get("parts", ()) if row["most_s"] > 0]  # fmt: skip
-    return [Grid(columns=("where the time went", "a rank, on average", "most", "what that is"), rows=rows,
-                 numbers=(False, True, True, False))] if rows else []  # fmt: skip
+    return [Grid(columns=("where the time went", "a rank, on average", "least", "most", "what that is"), rows=rows,
+                 numbers=(False, True, True, True, False))] if rows else []  # fmt: skip
 
 
 def _name(command: str) -> str:
@@ -190,8 +198,8 @@ def _page(
     picture = figures[0] if charts and charts[0]["kind"] == "ranks" else None
     none = "No picture: the recordings have no times of accesses."
     notices = [Finding(title=text, weight="warning") for text in document["notices"]]
-    if document.get("ended"):
-        notices.append(Finding(title=f"{document['ended'][:1].upper()}{document['ended'][1:]}.", weight="warning"))
+    if document.get("at_end"):
+        notices.insert(0, Finding(title="When the job failed.", evidence=document["at_end"], weight="warning"))
     if document["lacks"]:
         notices.append(Finding(title="The recordings are not whole.", evidence=document["lacks"], weight="warning"))
     lead = [text for text in (document["sentence"], document.get("spent_on", ""), help_sentence(document["help"]))

@@ -2,9 +2,9 @@
 
 Problem. "Is it me, the library or the file system?" The time in MPI-IO calls alone does not tell.
 
-Algorithm. The recordings have calls on files, which are the file system's time; what the library has told, waits for
-other ranks and messages between nodes; and the rest of each MPI-IO call, which is this library's (planning, copying,
-packing) where it carried the call out, else the MPI library's. What is in none of these is the program's own time.
+Algorithm. The recordings have calls on files, which are the file system's time, and what the library has told: waits
+for other ranks and messages between nodes. The rest of each MPI-IO call is this library's (planning, copying, packing)
+where it carried the call out, else the MPI library's. What is in none of these is the program's own time.
 
 Guarantees. Parts do not overlap, and add up to the run time, unless threads of a rank are in calls at the same time.
 A rank alone waits for nobody. Of what the MPI library carries out nothing is told apart that is not known.
@@ -41,7 +41,7 @@ _LEAST = 0.05
 
 
 def parts(seen: Seen, run_s: float) -> list[dict[str, Any]]:
-    """Return the parts of the time, the program's own first: mean of the ranks (s), most of a rank, and which.
+    """Return the parts of the time, the program's own first: mean of the ranks (s), least and most of one, and which.
 
     `busiest_s` is that of the rank with most time in I/O, which is what is called the run's time in I/O.
     """
@@ -50,7 +50,7 @@ def parts(seen: Seen, run_s: float) -> list[dict[str, Any]]:
     named = {"program": "your program"} | {name: words for name, words, _ in _PARTS}
     all_s = {"program": (run_s - sum(mine.values())).clip(0.0), **mine}
     return [{"part": name, "name": named[name], "mean_s": float(each.mean()), "most_s": float(each.max()),
-             "busiest_s": float(each[busiest]),
+             "busiest_s": float(each[busiest]), "least_s": float(each.min()), "least_rank": int(each.argmin()),
              "rank": int(each.argmax()), "meaning": _MEANT[name]} for name, each in all_s.items()]  # fmt: skip
 
 

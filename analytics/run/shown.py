@@ -132,7 +132,7 @@ class RunReport(Shown):
     def lines(self) -> list[str]:
         """Return the first sentences, and what is not as it should be."""
         document = self.document
-        told = (self.sentence, document.get("spent_on", ""), self.advice, document.get("ended", ""),
+        told = (self.sentence, document.get("spent_on", ""), self.advice, *document.get("at_end", ()),
                 *document["notices"], *document["lacks"])  # fmt: skip
         return [text for text in told if text]
 

@@ -1,8 +1,8 @@
 """Jobs under a live arbiter: what ``mpiio-ext bench arbitration`` has measured (``arbitration.json``).
 
 Content. Of each policy: ``jobs`` (when each ran, what it moved), ``slots`` (bytes in slots of its time), ``io_nodes``
-(how many I/O nodes the arbiter's map gave it, a row a change); and ``curves``, the bandwidth of each job by I/O nodes
-that the arbiter had. Times are seconds since the first job began: the file does not say when that was.
+(how many I/O nodes the arbiter's map gave it, a row a change). ``curves``: the bandwidth of each job by I/O nodes that
+the arbiter had. Times are seconds since the first job began: the file does not say when that was.
 
 Guarantees. Values are the file's. What is no such value is left out, and named by its place as a JSON pointer; fields
 that have no column are in ``others`` as JSON.

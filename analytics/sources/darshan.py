@@ -274,9 +274,9 @@ def read_logs(logs: Sequence[str], root: str) -> Converted:
     -------
     Converted
         As of :func:`convert`, and ``summary``: one row a log that was not skipped, with the sum (``tot_``), the number
-        (``num_``), the least and the greatest value (``min_``, ``max_``) of counters of POSIX over the log's records;
-        bytes and records with bytes of ``posix``, ``stdio`` and ``mpiio``; and in seconds the I/O time of the slowest
-        rank on files of its own (``unique_time``) and of the slowest ranks of shared files (``shared_time``).
+        (``num_``), the least and the greatest value (``min_``, ``max_``) of counters of POSIX over the log's records.
+        It has bytes and records with bytes of ``posix``, ``stdio`` and ``mpiio``. In seconds it has the I/O time of the
+        slowest rank on files of its own (``unique_time``) and of the slowest ranks of shared files (``shared_time``).
 
     Raises
     ------

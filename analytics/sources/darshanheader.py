@@ -4,10 +4,10 @@ Problem. Which logs belong to a period must be known before any is converted, fo
 time of a file's last change is that of a copy.
 
 Algorithm. A log begins with its version (8 bytes), a magic number that tells the byte order, the kind of compression,
-and flags; then the place and length of the table of names and of each module, and the version of each: of 16 modules,
-since format 3.41 of 64, and 8 bytes later. The record of the job lies behind that, compressed; in all versions its
-second number is the start. Darshan's own library is not asked: it can crash or hang on a damaged log, and a few bytes
-need no child process.
+and flags. Then come the place and length of the table of names and of each module, and the version of each. There are
+16 modules; since format 3.41 there are 64, and all is 8 bytes later. The record of the job lies behind that,
+compressed; in all versions its second number is the start. Darshan's own library is not asked: it can crash or hang on
+a damaged log, and a few bytes need no child process.
 
 Guarantees. None for what is no log, is damaged, or has another form: never an error.
 

@@ -1,7 +1,7 @@
 """What I/O delegates did: the JSON of ``mpiio-ext delegates status --json``, to ``delegates`` and ``files``.
 
-The meaning of every number: docs/delegates-status.md. What has no column of its own (counters, rates, the histogram of
-requests) is in ``others`` as JSON.
+The meaning of every number: docs/reference/delegates.md. What has no column of its own (counters, rates, the histogram
+of requests) is in ``others`` as JSON.
 
 Header: ``host`` (str), ``sampled_unix_s`` (float, s since 1970 UTC: when the delegates were looked at).
 """

@@ -1,8 +1,8 @@
 """The Lustre Monitoring Tool's records of the servers, in any of their forms, to rows of ``lmt``.
 
-Problem. The same samples come as a database with counters that only grow (SQLite, or the text of ``mysqldump``), as
-rates of the interval that *ends* at a stamp (h5lmt), or as bytes of the interval that *begins* at it (TOKIO's HDF5). A
-sample may be lost, come twice or late, and a server that starts again counts from 0.
+Problem. The same samples come in three forms: a database with counters that only grow (SQLite, or the text of
+``mysqldump``); rates of the interval that *ends* at a stamp (h5lmt); bytes of the interval that *begins* at it (TOKIO's
+HDF5). A sample may be lost, come twice or late, and a server that starts again counts from 0.
 
 Rules
 -----

@@ -1,8 +1,8 @@
 """LMT's records in HDF5, of both forms, whole or damaged, to the steps of each OST.
 
 Problem. h5lmt holds rates of the interval that *ends* at a stamp, as (OST, time); TOKIO's HDF5 bytes of the interval
-that *begins* at it, as (time, OST). A file that a disk or a copy has damaged still opens: HDF5 gives 0 for a chunk that
-its index does not lead to, which is a value like any other, and refuses a whole matrix for one chunk that it cannot
+that *begins* at it, as (time, OST). A file that a disk or a copy has damaged still opens. HDF5 gives 0 for a chunk that
+its index does not lead to, which is a value like any other. It refuses a whole matrix for one chunk that it cannot
 inflate.
 
 Algorithm. The chunks that the index names are compared with those that the shape asks for; a matrix with all of them is

@@ -4,9 +4,9 @@ Problem. The store keeps what OSTs moved. Whether a server was busy, which metad
 full its targets were stands in the same records: as samples and counters in databases, as matrices in HDF5.
 
 Rules. Loads and fullness are samples, and
-keep their stamps. Operations are counts of the 5-s step that *begins* at the time: the difference of two samples of a
-database, the rate of the interval that *ends* at a stamp of h5lmt, the count of the interval that begins at a stamp of
-TOKIO's HDF5. So all forms of one interval give the same rows. What was lost is NULL.
+keep their stamps. Operations are counts of the 5-s step that *begins* at the time. They are the difference of two
+samples of a database, the rate of the interval that *ends* at a stamp of h5lmt, or the count of the interval that
+begins at a stamp of TOKIO's HDF5. So all forms of one interval give the same rows. What was lost is NULL.
 
 Source: TOKIO, Section "Storage system traffic" (LMT).
 """

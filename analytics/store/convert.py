@@ -2,9 +2,9 @@
 
 Problem. Rows must not travel between processes, and a connector of another hand must not spoil the store.
 
-Algorithm. Call the connector; bring its tables to the schema (an absent column is NULL, a foreign one an error); give
-every log the ID that the store has for it, and every run of it one; sort; add the OST words; write one part a table. A
-part belongs to one chunk; the manifest's owner merges parts into files.
+Algorithm. Call the connector; bring its tables to the schema (an absent column is NULL, a foreign one an error). Give
+every log the ID that the store has for it, and every run of it one. Sort, add the OST words, and write one part a
+table. A part belongs to one chunk; the manifest's owner merges parts into files.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Problem. A store knows 10^5 to 10^7 logs. Whether a log is new, has changed or is gone must not cost a Python object
 each.
 
-Algorithm. Scan and manifest are Arrow tables; the key of a log is its kind and absolute path; one hash join of the keys
-gives the place of every scanned log in the manifest, and sizes and times are compared as arrays.
+Algorithm. Scan and manifest are Arrow tables. The key of a log is its kind and absolute path. One hash join of the keys
+gives the place of every scanned log in the manifest. Sizes and times are compared as arrays.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 r"""Find the logs of a set-up: folders walked with scandir, sizes and times beside the names, dates by one expression.
 
 A log's date is, in this order and as its input says: a date in its path (``2018-01-28``, ``2018/1/28``; the last one);
-where the kind writes logs once, the start of the job that the log itself has (:mod:`mpiio_ext.analytics.store.dates`),
-or else the time of its last change in UTC; or none: then it belongs to every period.
+where the kind writes logs once, the start of the job that the log itself has (:mod:`mpiio_ext.analytics.store.dates`).
+Else it is the time of its last change in UTC. A log with none belongs to every period.
 
 A name that is no file that can be read (a FIFO, a link to nothing) is a log with a problem, for the manifest to say so.
 So is a name that is not UTF-8: tables hold UTF-8 alone. It is written with its bytes as ``\xff``.

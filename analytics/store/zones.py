@@ -4,10 +4,11 @@ Problem. sacct and LMT's databases write times without a zone. In the wrong one 
 else says so: a Slurm job that two forms tell stands in the store twice, eight hours apart.
 
 Algorithm. (1) A run of Darshan, whose clock is UTC, lies within its Slurm job. Where it lies within none of the job's
-rows, but would after a shift by a multiple of a quarter of an hour (of up to 14 hours), the run speaks for that shift;
-the one with most runs is told when a tenth of all do: whole hours first, then the smallest. (2) Two rows of a Slurm job
-with the same duration whose starts differ so. (3) A log of LMT that covers a day and has a date in its path, but does
-not begin at midnight of that day; two logs of LMT of one fill with the same rows and bytes at times that differ so.
+rows, but would after a shift by a multiple of a quarter of an hour (of up to 14 hours), the run speaks for that shift.
+The shift with most runs is told when a tenth of all do: whole hours first, then the smallest. (2) Two rows of a Slurm
+job with the same duration whose starts differ so. (3) A log of LMT that covers a day and has a date in its path, but
+does not begin at midnight of that day. The same holds of two logs of LMT of one fill with the same rows and bytes at
+times that differ so.
 
 Guarantees. Nothing is changed: what is found is said, by lines for people.
 """

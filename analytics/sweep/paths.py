@@ -85,9 +85,9 @@ def critical_paths(
     -------
     pyarrow.Table
         One row a job with a known id: `by`, ``files`` (rows of the job), ``counted`` (files with a time),
-        ``critical_files``, ``start``, ``end`` (first start, last end; NULL without any), ``critical_time`` (s; NULL
-        without any), ``longest_time`` (s, exclusive, of one file), ``not_counted`` (files whose start or end is
-        unknown or makes no sense; files that do not move bytes in this direction have neither and are among them).
+        ``critical_files``, ``start``, ``end`` (first start, last end; NULL without any). ``critical_time`` (s; NULL
+        without any) and ``longest_time`` (s, exclusive, of one file). ``not_counted``: files whose start or end is
+        unknown or makes no sense. Files that do not move bytes in this direction have neither and are among them.
 
     Raises
     ------

@@ -9,8 +9,8 @@ number of OSTs that most servers have; servers with another number are overloade
 disks with data count as targets, and a disk has failed that is not ``ready`` and ``up``.
 
 Differences to TOKIO's table, which is otherwise the same: a job before the first sample gets NULL (there: the first
-sample, which the job may have changed), the ages of both samples are kept apart, and the time of the next sample is
-that (there: one second behind the sample).
+sample, which the job may have changed). The ages of both samples are kept apart. The time of the next sample is that
+(there: one second behind the sample).
 
 Source: TOKIO, Section "Health monitoring"; pytokio's tools.lfsstatus.
 """

@@ -6,8 +6,8 @@ of the right file system: a job writes to ``/scratch2``, LMT calls it snx11035. 
 Algorithm. Files come from the site's facts by date (:mod:`mpiio_ext.analytics.site`), or are given one by one. Each is
 read by the connector that recognises it, and kept; times are corrected by the site's clocks. What a file system is
 called is known from the site, or from the mount points that ``lfs df`` prints. A source that does not say which file
-system it is about (mmperfmon, series) is asked where no other has an answer, and only if the site says that it is of
-this one, or somebody chose the file system by name.
+system it is about (mmperfmon, series) is asked where no other has an answer. It is asked only if the site says that it
+is of this one, or somebody chose the file system by name.
 
 Files of HDF5 are read in a process of their own, since libhdf5 can crash on a damaged one.
 

@@ -1,7 +1,7 @@
 """Arbitration: which job gets how many I/O nodes (delegates).
 
 Policies (`policy`, `policy_classes`), the exact knapsack behind MCKP (`Solver`, `solve`), bandwidth
-curves with their uncertainty, and simulations (`simulate`, `run_queue`). See docs/arbitration.md.
+curves with their uncertainty, and simulations (`simulate`, `run_queue`). See docs/explanation/arbitration.md.
 
 Source throughout: Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms", IPDPS
 2021, "the arbitration paper".

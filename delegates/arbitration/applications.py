@@ -65,6 +65,10 @@ QUEUE = ("HACC", "IOR-MPI", "SIM", "IOR-MPI", "IOR-MPI", "POSIX-S", "POSIX-L", "
          "HACC", "BT-D")
 
 
+#: The applications of Section 5.2, which run at the same time.
+TOGETHER = ("BT-C", "BT-D", "IOR-MPI", "POSIX-L", "MAD", "S3D")
+
+
 def curves_of_applications(base: Mapping[Pattern, Curve]) -> dict[str, Curve]:
     """Return a curve of each application: estimated from base patterns, scaled to what the paper states.
 
@@ -76,6 +80,13 @@ def curves_of_applications(base: Mapping[Pattern, Curve]) -> dict[str, Curve]:
     return {name: anchored(estimate(app.pattern, base), app.known,
                            source="estimated from base patterns, scaled to the paper's numbers")
             for name, app in APPLICATIONS.items()}
+
+
+def paper_jobs(base: Mapping[Pattern, Curve]) -> list[Job]:
+    """Return the six applications of Section 5.2 with estimated curves; see :func:`curves_of_applications`."""
+    curves = curves_of_applications(base)
+    return [Job(name=name, compute_nodes=APPLICATIONS[name].pattern.compute_nodes, curve=curves[name],
+                processes=APPLICATIONS[name].pattern.processes) for name in TOGETHER]
 
 
 def paper_queue(base: Mapping[Pattern, Curve]) -> list[QueueJob]:

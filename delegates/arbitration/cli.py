@@ -78,7 +78,7 @@ def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lin
 
 @click.group(context_settings=HELP)
 def arbitrate() -> None:
-    """Decide how many I/O nodes each job gets, and simulate such decisions (docs/arbitration.md)."""
+    """Decide how many I/O nodes each job gets, and simulate such decisions (docs/howto/arbitrate.md)."""
 
 
 _OLD_CURVES = renamed("--curves", "--forge")
@@ -144,6 +144,42 @@ def queue(curves: tuple[Path, ...], policies: tuple[str, ...], io_nodes: int, co
         ("queue", "Bandwidth of the running jobs over time, and mean bandwidth of each job.", draw.draw_queue(results))]
     _finish(output, as_json, queue_document(results), queue_lines(results), "Arbitration: a queue of jobs",
             f"{draw.queue_words(results)}.", figures)
+
+
+@arbitrate.command()
+@click.option("--jobs", "table", type=_PATH, metavar="FILE", help="Table of jobs, as of `solve`.")
+@click.option("--store", type=_PATH, metavar="FILE", help="Curves of the jobs without bandwidth, as of `solve`.")
+@click.option("--forge", type=_Paths(), help="FORGE's tables: the six applications of Section 5.2, estimated of them.")
+@click.option("--policy", "policies", type=PolicyType(), multiple=True,
+              default=("zero", "one", "static", "size", "mckp", "oracle"), show_default=True)
+@click.option("--io-nodes", "pools", type=Counts(), default="4,8,12,24,36", show_default=True)
+@click.option("--compute-nodes", type=click.IntRange(1), help="Of the system, for STATIC.  [default: of the jobs]")
+@_output
+@_json
+def compare(table: Path | None, store: Path | None, forge: tuple[Path, ...] | None, policies: tuple[str, ...],
+            pools: tuple[int, ...], compute_nodes: int | None, output: Path | None, as_json: bool) -> None:
+    """Give pools of several sizes to the same jobs, by several policies (Figures 6 to 8)."""
+    from mpiio_ext.delegates.arbitration import draw
+    from mpiio_ext.delegates.arbitration.applications import paper_jobs
+    from mpiio_ext.delegates.arbitration.comparison import compare as run
+    from mpiio_ext.delegates.arbitration.jobs import Machine
+    from mpiio_ext.delegates.arbitration.rules import policy
+    from mpiio_ext.delegates.arbitration.tables import read_forge, read_jobs
+
+    if (table is None) == (forge is None):
+        raise click.UsageError("name the jobs by --jobs, or measured patterns by --forge")
+    jobs = paper_jobs(read_forge(forge)) if forge is not None else read_jobs(table or Path(), store)
+    names = dict.fromkeys(policies)
+    found = run(jobs, Machine(io_nodes=0, compute_nodes=compute_nodes), pools, {name: policy(name) for name in names})
+    figures = [] if output is None else [
+        ("figure6", "Aggregate bandwidth of the jobs by policy and size of the pool.", draw.draw_sums(found))]
+    if output is not None and "mckp" in names:
+        figures += [("figure7", "Bandwidth of each job under MCKP over its best alone.", draw.draw_shares(found))]
+    if output is not None and {"mckp", "static"} <= names.keys():
+        figures += [("figure8", "Bandwidth of each job under MCKP less that under STATIC.",
+                     draw.draw_differences(found))]
+    _finish(output, as_json, found.document(), found.lines(), "Arbitration: policies compared",
+            f"{draw.comparison_words(found)}.", figures)
 
 
 #: Settings of MCKP on the command line of `solve`: attribute -> value without the option.

@@ -1,4 +1,4 @@
-"""Figures of the simulations: Figures 2, 3 and 9 of the arbitration paper, and curves.
+"""Figures of the simulations: Figures 2, 3 and 6 to 9 of the arbitration paper, and curves (its Figures 1 and 5).
 
 Every policy has a colour and a mark of its own, so that none is told by colour alone.
 """
@@ -26,6 +26,7 @@ from mpiio_ext.common.plots import (
     look,
 )
 from mpiio_ext.common.results import ENOUGH
+from mpiio_ext.delegates.arbitration.comparison import Comparison
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.queue import QueueResult
 from mpiio_ext.delegates.arbitration.rules import policy_classes
@@ -147,6 +148,74 @@ def draw_queue(results: Sequence[QueueResult]) -> Chart:
                    y=Axis(label="mean of the job [GB/s]", scale="log", grid=True))
     return Chart(name="queue", title=queue_words(results), panels=[[over_time], [by_job]], width=7, height=5.6,
                  legend="above", columns=len(results))  # fmt: skip
+
+
+def comparison_words(found: Comparison) -> str:
+    """Return what `draw_sums` shows: which policy within the pool has most with the most pools."""
+    inside = {name: [one.bandwidth if one.is_within_pool else 0.0 for one in allocations]
+              for name, allocations in found.allocations.items()}  # fmt: skip
+    most = [max(each) for each in zip(*inside.values(), strict=True)]
+    reached = {name: sum(own >= best * (1 - 1e-9) for own, best in zip(values, most, strict=True))
+               for name, values in inside.items()}  # fmt: skip
+    first = max(reached, key=lambda name: reached[name])
+    return (f"{policy_classes()[first].name} has the most bandwidth within the pool with {reached[first]} of "
+            f"{len(found.pools)} sizes of the pool")  # fmt: skip
+
+
+def _beside(panels: Sequence[Panel | None], label: str, high: float) -> Axis:
+    """Return the y axis of a panel whose row has one scale: the first one has the words."""
+    if panels:
+        return Axis(form=lambda _: "", low=0, high=1.05 * high, grid=True)
+    return Axis(label=label, low=0, high=1.05 * high, grid=True)
+
+
+def _of_pools(found: Comparison) -> Axis:
+    return Axis(label="I/O nodes in the pool", ticks=[(at, str(pool)) for at, pool in enumerate(found.pools)])
+
+
+def draw_sums(found: Comparison) -> Chart:
+    """Return Figure 6: the bandwidths of the jobs on top of each other, a panel a policy, a bar a size of the pool."""
+    at, panels = list(range(len(found.pools))), list[Panel | None]()
+    most = max(one.bandwidth for allocations in found.allocations.values() for one in allocations) / 1000
+    for name in found.allocations:
+        foot, marks = np.zeros(len(at)), list[Mark]()
+        for index, job in enumerate(found.alone):
+            values = np.array(found.bandwidth(name, job)) / 1000
+            marks.append(Bars(at=at, values=values.tolist(), foot=foot.tolist(), look=look(index), name=job))
+            foot = foot + values
+        panels.append(Panel(marks=marks, title=policy_classes()[name].name, x=_of_pools(found),
+                            y=_beside(panels, "bandwidth of the jobs [GB/s]", most)))
+    return Chart(name="sums", title=comparison_words(found), panels=[panels], width=8.2, height=3.6, legend="above",
+                 columns=min(len(found.alone), SERIES))  # fmt: skip
+
+
+def draw_shares(found: Comparison) -> Chart:
+    """Return Figure 7: the bandwidth of each job under MCKP over what it has alone with the same pool."""
+    names, panels = list(found.alone), list[Panel | None]()
+    for index, pool in enumerate(found.pools):
+        shares = [100 * found.shares("mckp", job)[index] for job in names]
+        panels.append(Panel(marks=[Bars(at=list(range(len(names))), values=shares, look=_look("mckp"))],
+                            title=f"{pool} I/O nodes", x=Axis(ticks=list(enumerate(names)), turn=90),
+                            y=_beside(panels, "of its best alone [%]", 100)))  # fmt: skip
+    least = min(min(found.shares("mckp", job)) for job in names)
+    return Chart(name="shares", title=f"Under MCKP each job has {least:.0%} of its best bandwidth alone, or more",
+                 panels=[panels], width=8.2, height=3.2)  # fmt: skip
+
+
+def draw_differences(found: Comparison) -> Chart:
+    """Return Figure 8: the bandwidth of each job under MCKP less that under STATIC, by size of the pool."""
+    panels, lost = list[Panel | None](), 0
+    for job in found.alone:
+        values = [mckp - static for mckp, static
+                  in zip(found.bandwidth("mckp", job), found.bandwidth("static", job), strict=True)]  # fmt: skip
+        lost += min(values) < 0
+        panels.append(Panel(marks=[Bars(at=list(range(len(values))), values=values, look=_look("mckp"))], title=job,
+                            x=_of_pools(found), y=Axis(label="MCKP - STATIC [MB/s]", grid=True)))  # fmt: skip
+    number = len(panels)
+    panels += [None] * (-number % 3)
+    rows = [panels[at : at + 3] for at in range(0, len(panels), 3)]
+    return Chart(name="differences", width=8.2, height=2.4 * len(rows), panels=rows,
+                 title=f"{lost} of {number} jobs have less under MCKP than under STATIC with some size of the pool")
 
 
 def draw_curves(curves: Mapping[str, Curve]) -> Chart:

@@ -14,12 +14,11 @@ Algorithm.  Values are rounded to multiples of a power of two, so coarse that th
             windows of one padded row. The choice is found by walking back; where the rows do not fit in the memory
             that is allowed for them, only every sqrt(classes)-th is kept and the others are computed again by blocks.
 Guarantees. Exact for the rounded values; rounding changes a value by less than 2^-52 of (largest value x number of
-            classes, each taken up to a power of two). Among the best choices, one of least total weight; among those,
-            going through the classes from the last to the first, each takes its lightest option that leaves a best
-            choice to the classes before it; of options of one weight the best, of those the first. Options are left out
-            only when they are in no best choice at all, so that ties are decided alike with and without them.
-            Time O(capacity x options) where nothing can be left out (values proportional to weights), memory
-            O(capacity x sqrt(classes)).
+            classes, each taken up to a power of two). Among the best choices it is one of least total weight. Among
+            those, from the last class to the first, each class takes its lightest option that leaves a best choice to
+            the classes before it; of options of one weight the best, of those the first. Options are left out only when
+            they are in no best choice at all, so that ties are decided alike with and without them. Time O(capacity x
+            options) where nothing can be left out (values proportional to weights), memory O(capacity x sqrt(classes)).
 Source.     Section 3.1 of the arbitration paper, equation 1; dominance: Sinha and Zoltners, "The multiple-choice
             knapsack problem" (1979); bound and core: Dyer, Riha, Walker, "A hybrid dynamic programming/branch-and-bound
             algorithm for the multiple-choice knapsack problem" (1995), Pisinger (1995); walk back: Hirschberg (1975).

@@ -3,9 +3,9 @@
 Problem.    The first run of an application is unknown, later ones need not be: Darshan's counters and our statistics
             say how it accessed its files.
 Algorithm.  For each file and direction: shared where more than one rank opened it, else one of a family of files per
-            process; contiguous where at least half of the requests were consecutive (Darshan's CONSEC), strided
-            otherwise; request size is the mean. Patterns that are the same are added up; each is estimated from base
-            patterns, and joined by its volume (mpiio_ext.delegates.arbitration.estimate).
+            process. It is contiguous where at least half of the requests were consecutive (Darshan's CONSEC), strided
+            otherwise. The request size is the mean. Patterns that are the same are added up; each is estimated from
+            base patterns, and joined by its volume (mpiio_ext.delegates.arbitration.estimate).
 Guarantees. A counter that is absent (None) is never taken for 0: a direction whose bytes or requests are absent gives
             no pattern; without CONSEC the layout decides (a file of its own is taken for contiguous).
 Source.     Section 3.1 of the arbitration paper; the columns are those of darshan_job and darshan_file

@@ -2,9 +2,9 @@
 
 One class is a job, one option a number of I/O nodes (`weight`) and what it is worth (`value`); exactly one option of
 each class is chosen, weights stay within the capacity, and the sum of values is the largest. The algorithm and its
-guarantees stand in mpiio_ext.delegates.arbitration.knapsack: among the best choices it takes one of least total weight;
-among those, going through the classes from the last to the first, each takes its lightest option that leaves a best
-choice to the classes before it. The result therefore depends on the classes and the order of their keys only.
+guarantees stand in mpiio_ext.delegates.arbitration.knapsack: among the best choices it takes one of least total weight.
+Among those, from the last class to the first, each class takes its lightest option that leaves a best choice to the
+classes before it. The result therefore depends on the classes and the order of their keys only.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ Guarantee: an entry is in the page exactly when it is in the library that the pa
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -310,6 +311,28 @@ class CFunctions(CDomain):
         return (found for found in super().get_objects() if found[2] != "functionParam")
 
 
+TEXTS = "search-texts.js"
+
+
+def add_texts(app: Sphinx, page: str, _template: str, _context: Any, _doctree: Any) -> None:
+    """Load the texts of the pages where the search needs them."""
+    if page == "search":
+        app.add_js_file(TEXTS)
+
+
+def write_texts(app: Sphinx, exception: Exception | None) -> None:
+    """Write the text of each page, of which search.js makes ranks and excerpts."""
+    if exception is None and app.builder.name == "html":
+        texts = {}
+        for page in sorted(app.env.found_docs):
+            parts = app.env.get_doctree(page).findall(lambda node: isinstance(node, nodes.TextElement))
+            leaves = [part.astext() for part in parts if not isinstance(part, (nodes.comment, nodes.raw))
+                      and not isinstance(part.parent, nodes.TextElement)]  # fmt: skip
+            texts[page] = "\n".join(" ".join(leaf.split()) for leaf in leaves[1:])  # the first one is the title
+        text = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
+        (Path(app.outdir) / "_static" / TEXTS).write_text(f"var PAGE_TEXTS = {text};\n", encoding="utf-8")
+
+
 # ---- the page at the root -------------------------------------------------------------------------------------------
 
 
@@ -338,6 +361,8 @@ def setup(app: Sphinx) -> dict[str, bool | int]:
     app.connect("doctree-read", tell_outputs_apart)
     app.connect("doctree-read", mark_wide_figures)
     app.connect("autodoc-process-docstring", join_wrapped_items, priority=400)  # before numpydoc, which has 500
+    app.connect("html-page-context", add_texts)
+    app.connect("build-finished", write_texts)
     app.connect("build-finished", write_entrance)
     # Pages that were read by another version of this file are read again.
     version = zlib.crc32(Path(__file__).read_bytes())

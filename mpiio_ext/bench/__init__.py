@@ -1,6 +1,6 @@
 """The bench: access patterns and kernels of parallel codes, run under each method, with every byte verified.
 
-``mpirun -n 4 mpiio-ext bench`` runs it; ``--help`` explains its options and docs/bench.md its measurements.
+``mpirun -n 4 mpiio-ext bench`` runs it; ``--help`` explains its options and docs/reference/suites.md its measurements.
 
 Layers, each of which imports only those above it (``scripts/check_imports.py``):
 

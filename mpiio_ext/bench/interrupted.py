@@ -1,13 +1,13 @@
 """A measurement that is ended from outside: every rank ends at once, and what it leaves is put in order.
 
-Problem. One rank that tidies up while others wait for it in a collective keeps the job alive: no Python code runs in a
+Problem. One rank that tidies up while others wait for it in a collective keeps the job alive. No Python code runs in a
 collective, nor beside a library that holds Python's lock, and who goes to the end of Python waits in MPI_Finalize.
 
 Algorithm. SIGINT and SIGTERM have their default action: the system ends each rank in whatever call it is, and the
 launcher ends those that got no signal. Beside the rank that makes folders stands a small process in a session of its
 own, which reads a pipe whose other end that rank alone has. It is told which folder is temporary and where results go.
-A pipe that closes without a last word means that the rank is dead, however it died: then the folder is removed, as is a
-folder of results that has none; one that has some gets its table and page (`results.rest`).
+A pipe that closes without a last word means that the rank is dead, however it died. Then the folder is removed, as is a
+folder of results that has none. One that has some gets its table and page (`results.rest`).
 
 Guarantees. No rank waits for another one. Nothing temporary stays on this host. Results have every row that had ended.
 Where SIGINT was ignored when the program began (in the background of a script) it stays so.
@@ -141,6 +141,15 @@ def _tidy(told: dict[str, str], segments: set[str]) -> None:
         _say("ended early; no run had ended, so there are no results", told["speak_to"])
 
 
+def _speak(path: str) -> None:
+    """Write to a file from now on, and let the rank's own output go: launchers wait until nobody has that."""
+    with contextlib.suppress(OSError):
+        to = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
+        os.dup2(to, 1)
+        os.dup2(to, 2)
+        os.close(to)
+
+
 def _watch(descriptor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -151,8 +160,7 @@ def _watch(descriptor: int) -> None:
             told |= json.loads(line)
             segments |= _segments()
             if told.get("speak_to"):
-                with contextlib.suppress(OSError):
-                    os.dup2(os.open(told["speak_to"], os.O_WRONLY | os.O_APPEND | os.O_NOCTTY), 2)
+                _speak(told["speak_to"])
     if "done" not in told:
         _tidy(told, segments)
 

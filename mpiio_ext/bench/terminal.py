@@ -1,7 +1,7 @@
 """Is there a terminal at the other end? Asked of the MPI launcher, because it stands between a rank and the terminal.
 
-Open MPI gives ranks a pseudo-terminal as standard output even when mpirun writes to a file, and MPICH gives them a pipe
-even when mpiexec writes to a terminal; so the launcher's own descriptor is looked at where it runs on the same host.
+Open MPI gives ranks a pseudo-terminal as standard output even when mpirun writes to a file. MPICH gives them a pipe
+even when mpiexec writes to a terminal. So the launcher's own descriptor is looked at where it runs on the same host.
 """
 
 from __future__ import annotations

@@ -167,6 +167,8 @@ def plan(options: Options, ranks: int) -> Work:
         raise SetupError("nothing to run: none of the methods can run here; POSIX has 'native' only")
     _check_names(cases)
     notes = [note for case in cases for note in _notes(case)]
+    if options.suite is not None and any(case.program.kind == "pattern" for case in cases):
+        notes.insert(0, options.suite.about)
     return Work(cases=cases, methods=methods, absent=tuple(absent),
                 notes=tuple(dict.fromkeys(note for note in notes if note)))
 

@@ -1,98 +1,59 @@
 """Which ranks of a run have failed, and how: seen by a process that is the parent of none of them.
 
 Problem. A launcher that has lost a rank ends the others, and names the one on a terminal at best. A rank that is ended
-by a signal writes down nothing, and how it has ended is told to its parent alone.
+by a signal writes down nothing, and how it has ended is told to its parent alone. Hydra kills the others as soon as its
+own connection to a rank is closed, which is before the end of that rank's process. Whoever looks then finds several
+ranks that have ended by the same signal, and not the first one first.
 
-Algorithm. The name of each recording has rank, host and process; a rank that ends by itself writes its exit status into
-it. Recordings of this host are looked for again and again, the more rarely the longer there is none that is new, and
-their processes are waited for by pidfds: so the order in which they end is known. How one has ended stands in
-`/proc` as long as nobody has waited for it, and later is told by Linux itself, from 6.15 on.
+Algorithm. The name of each recording has rank, host and process. Linux tells of new ones (inotify), and of the ends of
+their processes (pidfds). Each process that records is connected to a socket of the watcher, by a descriptor with a high
+number, which Linux closes before those of launchers when the process dies. A rank that ends by itself, or calls
+MPI_Abort, writes that into its recording and touches it, which Linux tells, too. All these come through one epoll,
+whose queue has them in the order in which they happened, however late it is looked at. How a process has ended stands
+in `/proc` as long as nobody has waited for it, and later is told by Linux itself, from 6.15 on.
 
 Guarantees. Ranks are not asked, and nothing is sent to them. What is not known is not said. Without pidfds (Linux
-before 5.3) only exit statuses are told. Not guaranteed: that the first one is the cause. Hydra kills the other ranks
-within milliseconds, and one of these may be seen first.
+before 5.3) only what ranks have written is told. Not guaranteed: that the first one is the cause.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import math
 import os
 import re
+import resource
 import select
-import signal
+import socket
 import struct
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from mpiio_ext.common.recordings import SUFFIXES, State, states
+from mpiio_ext.common.endings import Failure, ending_of, judged
+from mpiio_ext.common.recordings import HEAD, SUFFIXES, lives, states
 
 _NAME = re.compile(rf"(?:rank\d+|norank)\.(.+)\.(\d+)(?:\.\d+)?{re.escape(SUFFIXES[0])}")
-#: Between two looks for recordings: at first, and at most.
-_FIRST_S, _MOST_S = 0.1, 5.0
+#: So long a launcher that ends a rank has to wait at most until that is said.
+_SAID_S = 0.1
+#: And so long a process takes to end at most, once its connection is closed.
+_ENDING_S = 0.03
+_OVER_S = 2.0
 #: Processes that are waited for.
 _MOST_WATCHED = 512
+_DESCRIPTORS = 3 * _MOST_WATCHED
 #: The request of PIDFD_GET_INFO, the mask of how a process has ended, and what is told: mask … exit code.
 _GET_INFO, _EXIT, _INFO = 0xC0400000 | 0xFF << 8 | 11, 1 << 3, struct.Struct("=Q52xi")
-#: By these a launcher ends ranks.
-_OF_LAUNCHERS = (signal.SIGTERM, signal.SIGKILL)
-_MOST_NAMED = 8
+#: Who is connected: process, user, group.
+_PEER = struct.Struct("=iII")
+#: Of inotify: an event before its name; times changed, moved here, made here.
+_EVENT, _TOUCHED, _MOVED, _MADE = struct.Struct("=iIII"), 0x4, 0x80, 0x100
 #: What is said of a launcher that ends a rank.
 TERMINATED = b"terminated"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """A rank that has failed.
-
-    Attributes
-    ----------
-    rank, host : which.
-    status : its exit status; None: it has none, or that is not known.
-    number : of the signal that has ended it; 0: one that is not known; None: none has.
-    """
-
-    rank: int
-    host: str
-    status: int | None = None
-    number: int | None = None
-
-    @property
-    def by_itself(self) -> bool:
-        """Whether it is not known to have been ended as launchers end ranks."""
-        return self.number is None or self.number not in (0, *_OF_LAUNCHERS)
-
-    def text(self, launcher: int = 0) -> str:
-        """Return what has become of it; `launcher`: exit status of what has started it, which may name the signal."""
-        number = self.number
-        if number == 0 and launcher > 128:
-            number = launcher - 128
-        if number is not None:
-            how = f"was ended by {signal_text(number)}"
-        else:
-            how = f"ended with status {self.status}" if self.status else "ended without MPI_Finalize"
-        return f"rank {self.rank} on {self.host} {how}"
-
-
-def signal_text(number: int) -> str:
-    """Return a signal in words; 0: one that is not known."""
-    try:
-        return f"signal {signal.Signals(number).name}" if number else "a signal"
-    except ValueError:  # of real time
-        return f"signal {number}"
-
-
-def text_of(failed: Sequence[Ending], launcher: int = 0) -> str:
-    """Return which rank has failed first, and which others did so by themselves; "" where none has."""
-    if not failed:
-        return ""
-    more = [ending.rank for ending in failed[1:] if ending.by_itself]
-    hidden = f" and {len(more) - _MOST_NAMED:,} more" if len(more) > _MOST_NAMED else ""
-    others = f" (further ranks that failed: {', '.join(map(str, more[:_MOST_NAMED]))}{hidden})" if more else ""
-    return failed[0].text(launcher) + others
+#: In front of the number of a signal that ends whoever waits for the program.
+TOLD = b"told-"
 
 
 class Endings:
@@ -100,95 +61,201 @@ class Endings:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._host = folder, os.uname().nodename
-        self._poll = select.poll()
+        self._poll = select.epoll()
         self._watched: dict[int, int] = {}  # pidfd -> process
-        self._names: set[str] = set()
-        #: Processes in the order of their ends, those of one moment together, and how they have ended.
-        self._ended: list[dict[int, int | None]] = []
+        self._told: dict[int, int] = {}  # process -> when it was first seen to fail (ns since 1970), in that order
+        self._codes: dict[int, int | None] = {}
+        self._ends: dict[str, int] = {}
+        #: Signal that was to end the program from outside, and when that was (ns since 1970).
+        self.interrupted: tuple[int, int] | None = None
+        self._news, self._door = _news_of(folder), _door_of(folder)
+        self._guests: dict[int, tuple[socket.socket, int]] = {}  # connection -> process
+        for fd in (self._news, -1 if self._door is None else self._door.fileno()):
+            if fd >= 0:
+                self._poll.register(fd, select.EPOLLIN)
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(folder):
+                self._watch(entry.name)
 
-    def wait(self, pipe: int, fails: Callable[[Ending | None], None]) -> list[bytes]:
+    def descriptors(self) -> list[int]:
+        """Return what it needs to stay open."""
+        door = [] if self._door is None else [self._door.fileno()]
+        return [self._poll.fileno(), *([self._news] if self._news >= 0 else []), *door, *self._watched, *self._guests]
+
+    def close(self) -> None:
+        """Leave it to a fork of this process."""
+        self._poll.close()
+        if self._door is not None:
+            self._door.close()
+        for fd in (*self._watched, *([self._news] if self._news >= 0 else [])):
+            os.close(fd)
+
+    def wait(self, pipe: int, fails: Callable[[Failure | None], None]) -> list[bytes]:
         """Return the words that come by a pipe until that is closed.
 
         `fails` is called once: when a rank of this host has failed, or soon after the word `TERMINATED`, with None
         where no such rank is known.
         """
-        self._poll.register(pipe, select.POLLIN)
-        told, pause, look_at, tell_at = b"", _FIRST_S, time.monotonic(), math.inf
-        called = False
+        with contextlib.suppress(OSError, ValueError):
+            most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most if 0 < most < _DESCRIPTORS else _DESCRIPTORS, most))
+        self._poll.register(pipe, select.EPOLLIN)
+        told, tell_at, called = b"", math.inf, False
         while True:
-            if (now := time.monotonic()) >= look_at:
-                pause = _FIRST_S if self._look() else min(2 * pause, _MOST_S)
-                look_at = now + pause
-            ready = [fd for fd, _ in self._poll.poll(max(1.0, 1000 * (min(look_at, tell_at) - now)))]
-            self._take([fd for fd in ready if fd != pipe])
+            now = time.monotonic()
+            ready = [fd for fd, _ in self._poll.poll(max(0.001, tell_at - now) if tell_at < math.inf else None)]
+            failing = self._take(ready)
             text = os.read(pipe, 256) if pipe in ready else None
             told += text or b""
+            if self.interrupted is None and (number := re.search(TOLD + rb"(\d+)\n", told)):
+                self.interrupted = int(number[1]), time.time_ns()
             if TERMINATED in told and tell_at == math.inf and not called:
-                tell_at = now + _FIRST_S
+                tell_at = time.monotonic() + _SAID_S
             late = time.monotonic() >= tell_at or (text == b"" and tell_at < math.inf)
-            if not called and (late or self._ended or text):
-                failed = self.failed()
-                if failed or late:
-                    fails(failed[0] if failed else None)
+            if not called and (late or failing or text):
+                failure = self.failure()
+                if not late and failure.first and failure.first[0].number == 0:  # it is about to end
+                    tell_at = min(tell_at, time.monotonic() + _ENDING_S)
+                elif failure or late:
+                    fails(failure or None)
+                    self._heard(failure)
                     called, tell_at = True, math.inf
             if text == b"":
-                return [word for word in told.split() if word != TERMINATED]
+                self._poll.unregister(pipe)
+                return [word for word in told.split() if word != TERMINATED and not word.startswith(TOLD)]
 
-    def failed(self) -> list[Ending]:
-        """Return the ranks that have failed, as far as is known now, in the order in which they did."""
+    def failure(self, launcher: int = 0, *, over: bool = False) -> Failure:
+        """Return how ranks have failed, as far as is known now.
+
+        Parameters
+        ----------
+        launcher : see `judged`.
+        over : no rank lives any longer, on other hosts neither.
+        """
+        self._take([fd for fd, _ in self._poll.poll(0)])
         ranks = [state for state in states(self._folder) if state.rank >= 0]
+        until = time.monotonic() + (_OVER_S if over else 0.0)  # of a process that has gone threads may be left
+        while {state.pid for state in ranks} & {*self._watched.values()} and time.monotonic() < until:
+            self._take([fd for fd, _ in self._poll.poll(_SAID_S)])
         mine = {state.pid: state for state in ranks if state.host == self._host}
-        found: list[Ending] = []
-        for together in self._ended:
-            endings = [_ending(mine.pop(pid), code) for pid, code in together.items() if pid in mine]
-            found += sorted(filter(None, endings), key=lambda ending: (not ending.by_itself, ending.rank))
-        rest = [state for state in ranks if (state.host != self._host or state.pid in mine)
-                and (state.exit_status is not None or not state.running)]  # fmt: skip
-        others = [ending for state in rest if (ending := _ending(state, None)) is not None]
-        return found + others if found and found[0].by_itself else others + found
+        seen = [ending_of(mine.pop(pid), self._codes.get(pid), ns) for pid, ns in self._told.items() if pid in mine]
+        unseen = [ending_of(state) for state in ranks if (state.host != self._host or state.pid in mine)
+                  and (state.told_ns is not None or not state.running
+                       or (over and not (state.host == self._host and lives(state.pid))))]  # fmt: skip
+        first, others = judged(list(filter(None, seen)), list(filter(None, unseen)), launcher)
+        if not over and first and not first[0].by_itself and any(state.host != self._host for state in ranks):
+            first, others = [], []  # a rank elsewhere may have failed before it
+        return Failure(first=first, others=others, moment_ns=first[0].moment_ns if first else None, ends=self._ends)
 
-    def _look(self) -> bool:
-        """Begin to wait for the processes of recordings that are new; return whether there are some."""
-        new = False
-        with contextlib.suppress(OSError):
-            for entry in os.scandir(self._folder):
-                name = _NAME.fullmatch(entry.name) if entry.name not in self._names else None
-                self._names.add(entry.name)
-                if name is None or name[1] != self._host or int(name[2]) in self._watched.values():
-                    continue
-                new = True
-                if len(self._watched) < _MOST_WATCHED:
-                    with contextlib.suppress(OSError, AttributeError):
-                        fd = os.pidfd_open(int(name[2]))
-                        self._watched[fd] = int(name[2])
-                        self._poll.register(fd, select.POLLIN)
-        return new
+    def _heard(self, failure: Failure) -> None:
+        """Let a rank go on that waits in MPI_Abort until that is said (mpiox_recording_file.c)."""
+        for one in failure.first if failure.first and failure.first[0].abort_code is not None else ():
+            for path in self._folder.glob(f"rank{one.rank}.{self._host}.*{SUFFIXES[0]}"):
+                with contextlib.suppress(OSError), path.open("r+b") as file:
+                    file.seek(HEAD.size)
+                    file.write(b"\1")
 
-    def _take(self, ready: Sequence[int]) -> None:
-        """Take down which processes have ended."""
-        ended = {}
+    def _take(self, ready: list[int]) -> bool:
+        """Take down what has happened, in its order; return whether a rank has failed, or may have."""
+        failing = False
         for fd in ready:
-            pid = self._watched.pop(fd)
-            ended[pid] = _code(fd, pid)
+            for pid in self._failing(fd):
+                self._told.setdefault(pid, time.time_ns())
+                failing = True
+        return failing
+
+    def _failing(self, fd: int) -> list[int]:
+        """Return the processes that have failed, or may have, by what a descriptor tells."""
+        if fd == self._news:
+            return list(self._look())
+        if fd in self._watched:
+            return [self._end(fd)]
+        if fd in self._guests:
+            guest, pid = self._guests.pop(fd)
             self._poll.unregister(fd)
-            os.close(fd)
-        if ended:
-            self._ended.append(ended)
+            guest.close()
+            return [] if Path(f"/proc/{pid}/exe").exists() else [pid]  # the program has closed it
+        if self._door is not None and fd == self._door.fileno():
+            self._let_in(self._door)
+        return []
+
+    def _let_in(self, door: socket.socket) -> None:
+        """Take the connections of processes that record."""
+        with contextlib.suppress(OSError):
+            while True:
+                guest, _ = door.accept()
+                pid, user, _ = _PEER.unpack(guest.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+                if user == os.geteuid() and pid > 0 and len(self._guests) < _MOST_WATCHED:
+                    self._guests[guest.fileno()] = guest, pid
+                    self._poll.register(guest.fileno(), select.EPOLLRDHUP)
+                else:
+                    guest.close()
+
+    def _look(self) -> Iterator[int]:
+        """Watch the processes of recordings that are new; yield those that have told how they fail."""
+        data = os.read(self._news, 1 << 16)
+        at = 0
+        while at < len(data):
+            _, what, _, length = _EVENT.unpack_from(data, at)
+            name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
+            at += _EVENT.size + length
+            pid = self._watch(name)
+            if pid is not None and what & _TOUCHED:
+                yield pid
+
+    def _watch(self, name: str) -> int | None:
+        """Begin to wait for the process of a recording of this host, and return it; None: the name is of none."""
+        found = _NAME.fullmatch(name)
+        if found is None or found[1] != self._host:
+            return None
+        pid = int(found[2])
+        if pid not in self._watched.values() and pid not in self._codes and len(self._watched) < _MOST_WATCHED:
+            with contextlib.suppress(OSError, AttributeError):
+                fd = os.pidfd_open(pid)
+                self._watched[fd] = pid
+                self._poll.register(fd, select.EPOLLIN)
+        return pid
+
+    def _end(self, fd: int) -> int:
+        """Take down how a process has ended, and return it."""
+        pid = self._watched.pop(fd)
+        self._codes[pid] = _code(fd, pid)
+        self._ends[f"{self._host} {pid}"] = time.time_ns()
+        self._poll.unregister(fd)
+        os.close(fd)
+        return pid
 
 
-def _ending(state: State, code: int | None) -> Ending | None:
-    """Return how a rank has failed; None where it has not. `code`: as of wait(); None: not known."""
-    if code is None and state.exit_status is not None:
-        code = state.exit_status << 8
-    if code is None:
-        if state.running:
-            return Ending(rank=state.rank, host=state.host, number=0)
-        return None if state.finalized else Ending(rank=state.rank, host=state.host)
-    if code & 0x7F:
-        return Ending(rank=state.rank, host=state.host, number=code & 0x7F)
-    if code >> 8 == 0 and state.finalized:
+def door_name(folder: Path) -> str:
+    """Return the abstract name that processes which record into a folder connect to (mpiox_recording_file.c)."""
+    total = 0xCBF29CE484222325
+    for byte in os.fsencode(folder):
+        total = (total ^ byte) * 0x100000001B3 & (1 << 64) - 1
+    return f"mpiio_ext.run.{total:016x}"
+
+
+def _door_of(folder: Path) -> socket.socket | None:
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        door.bind(f"\0{door_name(folder)}")
+        door.listen(_MOST_WATCHED)
+    except OSError:
+        door.close()
         return None
-    return Ending(rank=state.rank, host=state.host, status=code >> 8)
+    door.setblocking(False)
+    return door
+
+
+def _news_of(folder: Path) -> int:
+    """Return a descriptor by which Linux tells of a folder's files that are made, moved or touched; -1: it does not."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        fd = int(libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+        if fd >= 0 and libc.inotify_add_watch(fd, os.fsencode(folder), _TOUCHED | _MOVED | _MADE) >= 0:
+            return fd
+    except AttributeError:
+        pass
+    return -1
 
 
 def _code(fd: int, pid: int) -> int | None:

@@ -26,7 +26,7 @@ _WIDE_COLUMNS = 110
 @click.option("--changed", "only_set", is_flag=True,
               help="Only what somebody has set: hints whose source is not default.")
 @json_option()
-@click.option("--markdown", is_flag=True, help="Print the table of docs/hints.md: every hint and its default.")
+@click.option("--markdown", is_flag=True, help="Print the table of docs/reference/hints.md: every hint, its default.")
 def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, markdown: bool) -> None:
     """List every hint, or those of the NAMEs, with type, default, value in force and the source of that value.
 

@@ -18,6 +18,7 @@ later. Of ranks that were killed they say what lacks. A folder of which no page 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import hashlib
 import importlib.util
@@ -38,10 +39,12 @@ from typing import Any, ClassVar, NoReturn, Protocol
 
 import click
 
-from mpiio_ext.cli.endings import TERMINATED, Ending, Endings, signal_text, text_of
+from mpiio_ext.cli.endings import TERMINATED, TOLD, Endings
+from mpiio_ext.common.descriptors import let_go
+from mpiio_ext.common.endings import OF_LAUNCHERS, Failure, failure_of, note_failure, signal_text
 from mpiio_ext.common.extras import MissingExtraError
 from mpiio_ext.common.files import check_target, write_whole
-from mpiio_ext.common.recordings import STATISTICS, note_launch
+from mpiio_ext.common.recordings import STATISTICS, launch_of, lives, note_launch
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank, let_rank_0_speak
@@ -58,10 +61,13 @@ _LOOK_S = 0.05
 #: Leftovers of a killed run that are older go; those that are younger may be of another rank of this one.
 _LEFTOVER_S = 60.0
 _FORWARDED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
-_BY_LAUNCHERS = (-signal.SIGTERM, -signal.SIGKILL)
+_BY_LAUNCHERS = tuple(-number for number in OF_LAUNCHERS)
 _BY_LAUNCHER = ", as launchers end all ranks when one has failed"
+#: A terminal ends the launcher, and its ranks, beside mpiio-ext: so much later that is told at most.
+_SOON_NS = 10**9
 #: The terminal sends these to the program as well.
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+_ENDING = (signal.SIGTERM, *_IGNORED)
 
 
 class Result(Protocol):
@@ -83,10 +89,10 @@ class Result(Protocol):
     needs: ClassVar[tuple[str, tuple[str, ...], str]]
     keeps: ClassVar[bool]
 
-    def make(self, folder: Path, missing: str, ended: str) -> list[str]:
+    def make(self, folder: Path, missing: str) -> list[str]:
         """Make it of a folder of recordings; return lines to say.
 
-        `missing`: what is known to be missing in them; `ended`: how a program has failed; each may be "".
+        `missing`: what is known to be missing in them; it may be "".
         """
 
 
@@ -101,11 +107,11 @@ class DarshanLog:
     needs: ClassVar[tuple[str, tuple[str, ...], str]] = ("`run --darshan`", ("darshan", "numpy", "pyarrow"), "pioneer")
     keeps: ClassVar[bool] = False
 
-    def make(self, folder: Path, missing: str, ended: str) -> list[str]:
+    def make(self, folder: Path, missing: str) -> list[str]:
         """Make it."""
         from mpiio_ext.pioneer.darshan.convert import convert
 
-        written = convert(folder, self.target, dxt=self.dxt, missing=missing or ended)
+        written = convert(folder, self.target, dxt=self.dxt, missing=missing or failure_of(folder).text())
         count = count_text(written.processes, "process", "processes")
         return [*(f"{self.target}: {line}" for line in written.lacks),
                 f"wrote {self.target}: {count}, {count_text(written.records, 'record')}"]  # fmt: skip
@@ -124,18 +130,18 @@ class RunPage:
         "analytics")  # fmt: skip
     keeps: ClassVar[bool] = True
 
-    def make(self, folder: Path, missing: str, ended: str) -> list[str]:
+    def make(self, folder: Path, missing: str) -> list[str]:
         """Make it."""
         from mpiio_ext.analytics.run.gather import of_folder
 
-        return self.write(of_folder(folder, missing=missing, ended=ended, command=shlex.join(self.command)))
+        return self.write(of_folder(folder, missing=missing, command=shlex.join(self.command)))
 
     def write(self, document: Mapping[str, Any]) -> list[str]:
         """Write the page of a document; return lines to say."""
         from mpiio_ext.analytics.run.page import page
 
         write_whole(self.target, page(document))
-        told = (*filter(None, [document["ended"]]), *document["lacks"], *document["notices"])
+        told = (*document["at_end"], *document["lacks"], *document["notices"])
         return [*(f"{self.target}: {line}" for line in told),
                 f"wrote {self.target}: {document['sentence']}"]  # fmt: skip
 
@@ -150,7 +156,7 @@ class Timeline:
     needs: ClassVar[tuple[str, tuple[str, ...], str]] = ("`run --timeline`", ("numpy", "pyarrow"), "pioneer")
     keeps: ClassVar[bool] = False
 
-    def make(self, folder: Path, missing: str, ended: str) -> list[str]:
+    def make(self, folder: Path, missing: str) -> list[str]:
         """Make it."""
         from mpiio_ext.pioneer.readers import own
         from mpiio_ext.pioneer.timeline import write_timeline
@@ -158,7 +164,7 @@ class Timeline:
         if not own.recognizes(folder):
             raise MpiioExtError("no call was recorded: the program has done no I/O, or is linked statically")
         written = write_timeline([folder], self.target)
-        lacks = [*filter(None, (missing, ended)), *written.lacks(), *written.notes]
+        lacks = [*filter(None, (missing, failure_of(folder).text())), *written.lacks(), *written.notes]
         return [*(f"{self.target}: {line}" for line in lacks), f"wrote {self.target}: {written.text()}"]
 
 
@@ -238,17 +244,17 @@ class Recording:
             return ""
         return f"the recordings stay: mpiio-ext report {shlex.quote(str(self.folder))} -o FILE.html"
 
-    def announce(self, failed: Ending | None = None) -> None:
+    def announce(self, failure: Failure | None = None) -> None:
         """Say that the results come later: what the writer says has nowhere to go once a launcher has ended."""
         coming = " and ".join(str(result.target) for result in self.results)
-        why = "" if failed is None else f"{failed.text()}; "
+        why = "" if failure is None else f"{failure.reason()}; "
         with contextlib.suppress(OSError):
             os.write(2, f"mpiio-ext: {why}{coming}: made when all ranks have ended, in some seconds\n".encode())
 
-    def hear(self, failed: Ending | None) -> None:
+    def hear(self, failure: Failure | None) -> None:
         """Say which rank of a launcher has failed, as long as that is there."""
         if self.inside:
-            self.announce(failed)
+            self.announce(failure)
 
     def accompany(self, launch: Launch) -> NoReturn:
         """Start the program and the writer, wait for both, and end as the program has ended."""
@@ -270,11 +276,14 @@ def _make(folder: Path) -> None:
 def _accompany(launch: Launch, recording: Recording) -> NoReturn:
     sys.stdout.flush()
     theirs, ours = os.pipe()
+    endings = Endings(recording.folder)  # before any rank can come
+    note_launch(recording.folder, time.time_ns())
     writer = os.fork()
     if writer == 0:
         os.close(ours)
-        _write(theirs, recording)
+        _write(theirs, recording, endings)
     os.close(theirs)
+    endings.close()
     try:
         program = subprocess.Popen(launch.arguments, env=launch.environment, close_fds=False)
     except OSError as error:
@@ -285,15 +294,15 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
 
     def forward(number: int, _frame: object) -> None:
-        if recording.inside and number == signal.SIGTERM:  # by a launcher, which soon kills, and ends
+        told = b"%s %s%d\n" % (TERMINATED if recording.inside else b"", TOLD, number)
+        if number in _ENDING:  # by a launcher, which soon kills, and ends; by a batch system; by a user
             with contextlib.suppress(OSError):
-                os.write(ours, TERMINATED + b"\n")
-        program.send_signal(number)
+                os.write(ours, told)
+        if number in _FORWARDED:
+            program.send_signal(number)
 
-    for number in _FORWARDED:
+    for number in (*_FORWARDED, *_IGNORED):
         signal.signal(number, forward)
-    for number in _IGNORED:
-        signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(BrokenPipeError):  # the writer may be killed, too
         os.write(ours, f"{program.pid}\n".encode())
     status = program.wait()
@@ -312,7 +321,13 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
 
 
 def _leave(status: int) -> NoReturn:
-    """End with an exit status, or by the signal that has ended the program."""
+    """End with an exit status, or by the signal that has ended the program.
+
+    Hydra's connection goes first: where Hydra learns of the end of a process before that of its connection, it takes
+    the rank for one that has finished, and the others wait for it for ever.
+    """
+    with contextlib.suppress(KeyError, ValueError, OSError):
+        os.close(int(os.environ["PMI_FD"]))
     if status < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         with contextlib.suppress(OSError, ValueError):
@@ -324,46 +339,45 @@ def _leave(status: int) -> NoReturn:
 # ---- the writer ------------------------------------------------------------------------------------------------------
 
 
-def _write(pipe: int, recording: Recording) -> NoReturn:
+def _write(pipe: int, recording: Recording, endings: Endings) -> NoReturn:
     """Be the writer: wait for the end of the run, and make the results."""
     try:
         os.setsid()
         for number in (*_FORWARDED, *_IGNORED):
             signal.signal(number, signal.SIG_IGN)
-        os.closerange(3, pipe)  # what a rank has from its launcher, who may wait for its end
-        os.closerange(pipe + 1, max(pipe + 1, 1024))
+        # What a rank has from its launcher, who may wait for its end.
+        let_go({0, 1, 2, pipe, *endings.descriptors()})
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)
         os.dup2(nothing, 1)
-        started_ns = time.time_ns()
-        note_launch(recording.folder, started_ns)
-        endings = Endings(recording.folder)
         words = endings.wait(pipe, recording.hear)
-        if words[:1] != [b"no"]:
-            if words[-2:-1] == [b"ended"]:
-                note_launch(recording.folder, started_ns, time.time_ns())
-            _results(words, recording, endings)
-        else:
+        if words[:1] == [b"no"]:
             shutil.rmtree(recording.folder, ignore_errors=True)
+        else:
+            _results(words, recording, endings)
     finally:
         os._exit(0)
 
 
 def _results(words: list[bytes], recording: Recording, endings: Endings) -> None:
     """Make what was asked for, and remove the recordings unless they are needed."""
-    killed = words[-2:-1] != [b"ended"]
+    ended_ns, killed = time.time_ns(), words[-2:-1] != [b"ended"]
     if killed and words:
-        while _lives(int(words[0])):
+        while lives(int(words[0])):
             time.sleep(_LOOK_S)
-    missing = "mpiio-ext was killed before the program had ended" if killed else ""
-    ended, settled, kept = "", False, False
+    missing, settled, kept = "", False, False
     for result in recording.results:
         try:
             if not settled:
                 _settle(recording.folder, _OTHERS_S if recording.inside or killed else 0.0)
+                failure = _failure(None if killed else int(words[-1]), recording, endings, ended_ns)
+                if (started_ns := launch_of(recording.folder)[0]) is not None:
+                    note_launch(recording.folder, started_ns, max([ended_ns, *failure.ends.values()]))
+                note_failure(recording.folder, failure)
                 settled = True
-                ended = _failed(None if killed else int(words[-1]), recording, endings.failed())
-            lines = result.make(recording.folder, missing, ended)
+                if killed and not (recording.inside and failure.first):  # by a launcher, as is known then
+                    missing = "mpiio-ext was killed before the program had ended"
+            lines = result.make(recording.folder, missing)
         except BaseException as error:  # nobody else would say so
             kept |= result.keeps
             told = str(error) if isinstance(error, MpiioExtError) else f"{type(error).__name__}: {error}"
@@ -377,10 +391,10 @@ def _results(words: list[bytes], recording: Recording, endings: Endings) -> None
         shutil.rmtree(recording.folder, ignore_errors=True)
 
 
-def _failed(status: int | None, recording: Recording, failed: Sequence[Ending]) -> str:
-    """Return how a program ended that has failed, and which of its ranks; "" for one that has not.
+def _failure(status: int | None, recording: Recording, endings: Endings, ended_ns: int) -> Failure:
+    """Return how a program has failed, and which of its ranks; falsy for one that has not.
 
-    `status`: of the program that was started, as Python has it; None: it is not known.
+    `status`: of the program that was started, as Python has it; None: it is not known. `ended_ns`: when it had ended.
     """
     who = "rank 0" if recording.inside else "the program"
     whole = ""
@@ -389,18 +403,17 @@ def _failed(status: int | None, recording: Recording, failed: Sequence[Ending]) 
     elif status is not None and status < 0:
         by_launcher = recording.inside and -status == signal.SIGTERM
         whole = f"{who} was ended by {signal_text(-status)}{_BY_LAUNCHER if by_launcher else ''}"
-    if recording.inside and failed and (failed[0].rank == 0 or not whole or status in _BY_LAUNCHERS):
+    failure = endings.failure(0 if recording.inside else status or 0, over=True)
+    if endings.interrupted is not None and not recording.inside:
+        number, told_ns = endings.interrupted
+        soon = _SOON_NS if failure.first and not failure.first[0].by_itself else 0
+        if failure.moment_ns is None or told_ns <= failure.moment_ns + soon:
+            whole = f"it was ended from outside, by {signal_text(number)} to mpiio-ext"
+            failure = Failure(moment_ns=told_ns, ends=failure.ends)
+    if recording.inside and failure.first and (failure.first[0].rank == 0 or status in _BY_LAUNCHERS):
         whole = ""  # of rank 0 that is told already, or only what follows from it
-    return "; ".join(filter(None, (text_of(failed, 0 if recording.inside else status or 0), whole)))
-
-
-def _lives(pid: int) -> bool:
-    """Return whether a process of this host lives; one that nobody has waited for does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return False
-    return state not in "ZX"
+    moment_ns = failure.moment_ns or (ended_ns if failure.first or whole else None)
+    return dataclasses.replace(failure, whole=whole, moment_ns=moment_ns)
 
 
 def _settle(folder: Path, others_s: float) -> None:
@@ -412,7 +425,7 @@ def _settle(folder: Path, others_s: float) -> None:
         began_s = time.monotonic()
         heads = heads_of(folder)
         there = {head.rank for head in heads if head.rank >= 0}
-        open_here = [head for head in heads if head.running and head.host == here and _lives(head.pid)]
+        open_here = [head for head in heads if head.running and head.host == here and lives(head.pid)]
         open_there = [head for head in heads if head.running and head.host != here]
         lacking = bool(heads) and len(there) < max(head.ranks for head in heads)
         if not open_here and (not (open_there or lacking) or time.monotonic() > until):

@@ -146,11 +146,15 @@ def plan_launch(command: tuple[str, ...], library: str, settings: dict[str, str]
 
 def select_library(command: tuple[str, ...]) -> None:
     """Choose the library that fits the program of a command; `click.UsageError` says that none does."""
-    from mpiio_ext._load import select
+    from mpiio_ext import __version__
+    from mpiio_ext._load import misfit_here, select
     from mpiio_ext.errors import LoadError
 
     try:
         select(command)
+        text = misfit_here(__version__)
+        if text and launched_rank(os.environ) == 0:
+            click.echo(f"mpiio-ext: {text}: build or install mpiio_ext again", err=True)
     except LoadError as error:
         raise click.UsageError(str(error)) from error
 

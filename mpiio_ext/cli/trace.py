@@ -71,7 +71,7 @@ def _pattern(glob: str) -> str:
 @click.command(context_settings={**HELP, "allow_interspersed_args": False})
 @output_option(required=True, metavar="DIR", help="Folder for the trace: a file for each process.")
 @click.option("--extension", is_flag=True, help="Put the extension under the program, too, as mpiio-ext run does.")
-@click.option("--system-files", is_flag=True, help="Record files of the system as well: /proc, libraries, modules.")
+@click.option("--system-files", is_flag=True, help="Record files of the system and of MPI, too: /proc, libraries.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Record files that match, and no others; may be repeated.")
 @click.option("--skip", multiple=True, metavar="GLOB", help="Leave files out that match; may be repeated.")
 @click.option("--folders", is_flag=True, help="Record that a Python program looks at folders, too.")

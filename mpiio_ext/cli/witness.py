@@ -17,7 +17,6 @@ is too old (pidfd_open) there is no witness. Nothing of this is done, or importe
 from __future__ import annotations
 
 import atexit
-import contextlib
 import hashlib
 import os
 import secrets
@@ -26,12 +25,12 @@ import shlex
 import signal
 import socket
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from mpiio_ext._load import family
+from mpiio_ext.common.descriptors import let_go
 from mpiio_ext.launchers import RANK_VARIABLES, job_name, launched_rank, launcher_family
 
 VARIABLE = "MPIOX_STATS_WITNESS"
@@ -117,21 +116,13 @@ def _watch(
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
-        _let_go({2, program, started, *(one.fileno() for one in told.values())})
+        let_go({2, program, started, *(one.fileno() for one in told.values())})
+        os.chdir("/")
         select.select([program], [], [])
         if not os.read(started, 1) and not _has(told["file"]):
             click.echo(_line(init=_has(told["init"]), place=place, command=command), err=True)
     finally:
         os._exit(0)
-
-
-def _let_go(kept: set[int]) -> None:
-    """Close what the launcher and the program may wait for the end of."""
-    for entry in list(Path("/proc/self/fd").iterdir()):
-        if int(entry.name) not in kept:
-            with contextlib.suppress(OSError):
-                os.close(int(entry.name))
-    os.chdir("/")
 
 
 def _has(told: socket.socket) -> bool:

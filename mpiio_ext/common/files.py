@@ -53,6 +53,11 @@ def missing() -> OSError:
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
+def put_in_place(part: Path, target: Path) -> None:
+    """Let a whole file take the place of `target`, in the same folder."""
+    part.replace(target)
+
+
 @contextlib.contextmanager
 def replacing(
     path: Path, *, follow: bool = True, mode: int | None = None, ending: str = TEMPORARY, durable: bool = True
@@ -84,7 +89,7 @@ def replacing(
                 os.fchmod(stream.fileno(), mode)
             if durable:
                 os.fsync(stream.fileno())
-        part.replace(target)
+        put_in_place(part, target)
         step(f"renamed {path.name}")
         if durable:
             sync_folder(target.parent)

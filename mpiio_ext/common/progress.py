@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import sys
 import time
 from collections.abc import Iterator
@@ -63,7 +64,7 @@ def progress(
     Parameters
     ----------
     total : steps; where they are whole numbers their count is shown, else the part of them.
-    shown : whether there is a bar; None: when standard error is a terminal.
+    shown : whether there is a bar; None: when standard error is a terminal, and rich is installed.
     width : columns of a terminal that Python does not see; None: it is asked.
     step : what a step is, "row"; "": only numbers are shown.
     every_s : where there is no bar, a line is printed so often, s; 0: nothing.
@@ -71,7 +72,7 @@ def progress(
     about : whether the number of steps is not known for certain.
     """
     between = " of about " if about else " of " if step else "/"
-    if not (sys.stderr.isatty() if shown is None else shown):
+    if not (sys.stderr.isatty() and importlib.util.find_spec("rich") is not None if shown is None else shown):
         yield _Lines(total, step=step, between=between, every_s=every_s, name=name)
         return
     from rich.console import Console

@@ -24,9 +24,10 @@ SUFFIXES = (".mpioxrec", ".mpioxtrace")
 _NAME = re.compile(r"\..+\.[0-9a-f]{16}\.run")
 
 
-#: The beginning of a recording, as `pioneer/darshan/recordings.py` has it: its state, when MPI_Finalize began, process,
-#: rank, host, whether the process has said how it ends, and its exit status.
-HEAD = struct.Struct("<16xI36xq8xq8xi36x256s2816xIi")
+#: The beginning of a recording, as `pioneer/darshan/recordings.py` has it: its state, its zero of time since
+#: 1970, when MPI_Finalize began, process, parent, rank, host, whether the process has said how it ends, its exit
+#: status, when it has said so, when it called MPI_Abort, and with which code.
+HEAD = struct.Struct("<16xI20xq8xq8xqqi36x256s2816xIi48xqqi")
 _RUNNING = 0
 
 
@@ -40,6 +41,8 @@ class State:
     running : it has not ended its recording: it lives, or was killed.
     finalized : it has begun MPI_Finalize.
     exit_status : it has said that it ends with this one; None: it has not.
+    abort_code : it has called MPI_Abort with this one; None: it has not.
+    told_ns : when it has said so, or called MPI_Abort (ns since 1970); None: neither.
     """
 
     rank: int
@@ -48,20 +51,36 @@ class State:
     running: bool
     finalized: bool
     exit_status: int | None
+    abort_code: int | None = None
+    told_ns: int | None = None
 
 
 def states(folder: Path) -> list[State]:
-    """Return the states of the processes that have recorded into a folder."""
-    found = []
+    """Return the states of the processes that have recorded into a folder, without the children of ranks."""
+    found, parents = [], []
     for path in sorted(folder.glob(f"*{SUFFIXES[0]}")):
         with suppress(OSError), path.open("rb") as file:
             data = file.read(HEAD.size)
             if len(data) == HEAD.size:
-                state, finalized, pid, rank, host, exited, status = HEAD.unpack(data)
-                found.append(State(rank=rank, host=host.partition(b"\0")[0].decode(errors="replace"), pid=pid,
-                                   running=state == _RUNNING, finalized=finalized != 0,
-                                   exit_status=status if exited else None))  # fmt: skip
-    return found
+                (state, since, finalized, pid, parent, rank, host, exited, status,
+                 left, aborted, code) = HEAD.unpack(data)  # fmt: skip
+                told = aborted or (left if exited else 0)
+                found.append(State(
+                    rank=rank, host=host.partition(b"\0")[0].decode(errors="replace"), pid=pid,
+                    running=state == _RUNNING, finalized=finalized != 0, exit_status=status if exited else None,
+                    abort_code=code if aborted else None, told_ns=told + since if told else None))  # fmt: skip
+                parents.append((found[-1].host, rank, parent))
+    there = {(each.host, each.rank, each.pid) for each in found}
+    return [each for each, parent in zip(found, parents, strict=True) if parent not in there]
+
+
+def lives(pid: int) -> bool:
+    """Return whether a process of this host lives; one that nobody has waited for does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in "ZX"
 
 
 def has_recordings(folder: Path) -> bool:

@@ -140,9 +140,9 @@ def size_text(size_bytes: float, *, exact: bool = False) -> str:
     ----------
     size_bytes : bytes.
     exact : for sizes that somebody has set: in the largest power of 1024 that divides them, ``16 MiB``, ``1,000,000
-        B``. Otherwise amounts are in powers of 1000 with three digits, ``19.8 GB``, as bandwidths are; but powers of
-        two from 1024 to 64 Mi are said exactly, ``1,048,576 B``, since blocks, stripes and bounds of histograms are
-        such, and no page shall have two meanings of a gigabyte beside each other.
+        B``. Otherwise amounts are in powers of 1000 with three digits, ``19.8 GB``, as bandwidths are. But powers of
+        two from 1024 to 64 Mi are said exactly, ``1,048,576 B``: blocks, stripes and bounds of histograms are such. No
+        page shall have two meanings of a gigabyte beside each other.
     """
     whole = int(size_bytes)
     if whole == size_bytes and 1024 <= whole <= _MOST_EXACT and whole & (whole - 1) == 0 and not exact:
@@ -161,6 +161,11 @@ def amount_text(size_bytes: float) -> str:
         if abs(size_bytes) >= decimal * 0.9995:  # what rounds to it
             return f"{size_bytes / decimal:.3g} {unit}"
     return f"{size_bytes:.3g} B"
+
+
+def mean_text(size_bytes: float) -> str:
+    """Return the mean size of accesses: exactly where it is whole, ``16 MiB``, ``1,000,000 B``, else ``1.15 kB``."""
+    return size_text(round(size_bytes), exact=True) if size_bytes == round(size_bytes) else amount_text(size_bytes)
 
 
 def megabytes(size_bytes: float) -> str:

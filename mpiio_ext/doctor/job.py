@@ -95,8 +95,8 @@ def examine_job(
 
     Notes
     -----
-    Where mpi4py has another MPI than the program nothing of it is an error of the program's: it is a warning at most,
-    and where its ranks do not find each other, which under the program's launcher they cannot, it is left out.
+    Where mpi4py has another MPI than the program, nothing of it is an error of the program's: it is a warning at most.
+    That its ranks do not find each other is left out: under the program's launcher they cannot.
     """
     seen = _Seen(answer, job, family, apart, program)
     seen.findings.append(_version(seen))
@@ -361,7 +361,7 @@ def _trip(seen: _Seen) -> Finding:
         return warn(
             key,
             f"right, but the MPI library has carried it out: {facts['reason']}",
-            "docs/limitations.md says what to do",
+            "docs/explanation/limitations.md says what to do",
             **facts,
         )
     return good(key, f"a collective write and read was right, carried out by this library ({facts['reason']})", **facts)

@@ -1,8 +1,8 @@
 """What the dynamic linker makes of a program: what kind of file it is, which libraries it gets, what binds to what.
 
 Algorithm. The header of the file (pyelftools) tells a static program from a dynamic one and names its dynamic linker.
-That linker is then run in its tracing mode, which is what ``ldd -r`` does: it loads the program and all libraries with
-the search paths, LD_LIBRARY_PATH and LD_PRELOAD that count, carries out every relocation, reports each binding and ends
+That linker is then run in its tracing mode, as ``ldd -r`` does. It loads the program and all libraries with the search
+paths, LD_LIBRARY_PATH and LD_PRELOAD that count, and carries out every relocation. It reports each binding, and ends
 before the first instruction of the program.
 
 Guarantee. No instruction of the program runs: only the linkers of glibc are asked, which know this mode; others (musl)

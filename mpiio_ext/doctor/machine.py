@@ -19,7 +19,7 @@ from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 
 _KIB, _MIB = 2**10, 2**20
-#: Below so many descriptors rank 0 leaves files to the MPI library (docs/limitations.md).
+#: Below so many descriptors rank 0 leaves files to the MPI library (docs/explanation/limitations.md).
 _FEWEST_FILES, _FEW_FILES = 64, 1024
 _SMALL_SHM = 64 * _MIB
 _ENOSYS, _EPERM, _EACCES, _ENOMEM = 38, 1, 13, 12

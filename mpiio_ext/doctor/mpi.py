@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext._load import misfit
 from mpiio_ext.abi import NAMES, VARIABLE, of_part
 from mpiio_ext.common.children import run
 from mpiio_ext.doctor import launchers, linker
@@ -111,7 +112,7 @@ def examine_library(library: Path, environment: Mapping[str, str], limit_s: floa
     why : by what a wheel's library was chosen, in words; "" where nothing told.
     """
     key = "library"
-    again = "build or install mpiio_ext again: docs/install.md"
+    again = "build or install mpiio_ext again: docs/howto/install.md"
     binary = linker.read_binary(library) if os.access(library, os.R_OK) else None
     if binary is None:
         return Own(findings=[bad(key, f"{library} is missing, or is no library", again)], path=library)
@@ -146,8 +147,8 @@ def examine_library(library: Path, environment: Mapping[str, str], limit_s: floa
     findings = [good(key, f"{library}, {version}, {names}", **facts)]
     if part:
         findings = [_of_wheel(f"{library}, {version}", part, why, facts)]
-    if version != facts["package"]:
-        findings = [bad(key, f"{library} is {version}, the Python package {facts['package']}", again, **facts)]
+    if text := misfit(library, version, str(facts["package"])):
+        findings = [bad(key, text, again, **facts)]
     uring = "liburing.so.2" in loaded.libraries if loaded.libraries else None
     opens = not uring and b"liburing.so.2\0" in library.read_bytes()
     return Own(

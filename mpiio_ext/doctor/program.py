@@ -1,9 +1,9 @@
 """Whether the library is under a program, or can be put there.
 
 Algorithm. Of a command line the launcher and ``mpiio-ext run`` are passed over, of a script its interpreter is taken.
-The program's file tells whether a library can be put under it at all; then the dynamic linker is asked twice, without
-this library and as ``mpiio-ext run`` would start the program: which MPI library it gets, and what its calls of MPI-IO
-are bound to. An interpreter of Python binds nothing itself; it is asked by a line of Python.
+The program's file tells whether a library can be put under it at all. Then the dynamic linker is asked twice, without
+this library and as ``mpiio-ext run`` would start the program. It tells which MPI library the program gets, and what its
+calls of MPI-IO are bound to. An interpreter of Python binds nothing itself; it is asked by a line of Python.
 """
 
 from __future__ import annotations
@@ -348,7 +348,7 @@ def _program_mpi(target: Target, bare: linker.Trace, run: linker.Trace) -> Findi
             key,
             f"{said}, but this mpiio_ext is for {other} ({soname})",
             f"install mpiio_ext in another environment with the program's MPI ({facts['abi']}): "
-            "MPICC=mpicc pip install; docs/install.md",
+            "MPICC=mpicc pip install; docs/howto/install.md",
             **facts,
         )
     part = of_part(target.library)

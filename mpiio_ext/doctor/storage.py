@@ -186,7 +186,7 @@ def _coherence(values: dict[str, Any]) -> Finding:
         key,
         f"{name} does not keep the caches of several nodes coherent",
         "jobs of one node are carried out here; on several nodes files stay with the MPI library, unless "
-        "mpiox_coherence=refresh is set: docs/clusters.md",
+        "mpiox_coherence=refresh is set: docs/explanation/coherence.md",
         **facts,
     )
 

@@ -1,6 +1,6 @@
 """The report: results of the bench as one HTML file that needs nothing else, and two sets of results compared.
 
-``mpiio-ext bench report RESULTS... -o report.html`` makes it; docs/report.md explains what it shows.
+``mpiio-ext bench report RESULTS... -o report.html`` makes it; docs/howto/read-a-report.md explains what it shows.
 
 Layers, each of which imports only those above it:
 

@@ -32,5 +32,5 @@ class Found(Shown):
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the columns of docs/bench.md for each row; medians over the repetitions."""
+        """Return the columns of docs/reference/suites.md for each row; medians over the repetitions."""
         return [summary(row) for row in self.results.rows]

@@ -64,7 +64,7 @@ class ResultSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerResult:
-    """One pattern and operation under every peer; the meaning of each field is that of docs/bench.md.
+    """One pattern and operation under every peer; the meaning of each field is that of docs/reference/suites.md.
 
     `bandwidth` holds a spread per peer, in 10⁶ bytes a second; its count is not recorded, and is 0.
     """

@@ -12,7 +12,8 @@ from mpiio_ext.common.results import Key, Measured, Spread
 from mpiio_ext.common.units import count_text, megabytes, size_text
 
 DASH = "–"
-_INTERFACES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf4": "netCDF-4", "posix": "POSIX"}
+_INTERFACES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf4": "netCDF-4", "posix": "POSIX",
+               "transposed": "MPI_Alltoallv and POSIX"}
 
 
 def bandwidth(value: float) -> str:

@@ -3,9 +3,10 @@
 Problem. A table of a busy job is wider than 80 columns and longer than 24 lines; what is cut off at the right edge may
 be what somebody looks for.
 
-Algorithm. What is wider than the terminal gets headings of two lines, loses columns in which there is nothing, has its
-longest texts shortened (paths from the left: the name is at their end), then loses the columns that it can spare, in
-the order that the table says. Lines are shared out so that a table that needs few leaves its share to the others.
+Algorithm. What is wider than the terminal gets headings of two lines, and loses columns in which there is nothing. Then
+its longest texts are shortened (paths from the left: the name is at their end). Then it loses the columns that it can
+spare, in the order that the table says. Lines are shared out so that a table that needs few leaves its share to the
+others.
 
 Guarantees. Nothing of a row stands beyond the edge; the first column and those that cannot be spared stay as long as
 they fit. Where no line is left out there is room for all; where some are, no line of the terminal is left free.

@@ -61,6 +61,8 @@ _NOT_OURS = frozenset(
         "mpiox_drain_patience",
         "mpiox_arbiter",
         "mpiox_arbiter_name",
+        "mpiox_subfiles",
+        "mpiox_subfile_unit",
         "striping_unit",
         "striping_factor",
         "direct_read",

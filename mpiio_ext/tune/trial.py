@@ -2,9 +2,9 @@
 
 The program is started as `mpiio-ext run` starts it. What it prints, its hints and its statistics are files of the log
 folder while it runs; afterwards one file is left of them, and the statistics only where they are asked for. It runs in
-a session of its own, and every process of it that lives on this machine carries a marker in its environment: a run that
-exceeds its limit is asked to end (the launcher then ends its ranks on all nodes), and what is left after a grace period
-is killed, even where a launcher has put ranks into groups of their own: `mpiio_ext.common.children`.
+a session of its own, and every process of it that lives on this machine carries a marker in its environment. A run that
+exceeds its limit is asked to end; the launcher then ends its ranks on all nodes. What is left after a grace period is
+killed, even where a launcher has put ranks into groups of their own: `mpiio_ext.common.children`.
 """
 
 from __future__ import annotations
@@ -151,6 +151,7 @@ def _last_words(path: Path) -> str:
         file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
         text = file.read().decode("utf-8", "replace")
     lines = [line.strip() for line in text.splitlines() if line.strip(" \t-=*+|")]
+    lines = [line for line in lines if not line.startswith("with errorcode ")] or lines  # Open MPI, of any abort
     telling = [line for line in lines if any(word in line.lower() for word in _TELLING)]
     return (telling[0] if telling else lines[-1] if lines else "")[:200]
 

@@ -2,7 +2,8 @@
 
 ``simulate(geometry, method, file_system=lustre(), window_bytes=...)`` runs the requests that the planners make through
 a lock server (Lustre) or a token manager (GPFS), and returns counts for every server and a predicted time. Nothing
-here needs MPI or touches a file. See docs/locks.md for the model, its assumptions and where the defaults come from.
+here needs MPI or touches a file. See docs/explanation/locks.md for the model, its assumptions
+and the sources of the defaults.
 """
 
 from __future__ import annotations

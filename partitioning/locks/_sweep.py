@@ -15,7 +15,7 @@ from mpiio_ext.partitioning.locks._systems import FileSystem
 
 #: Data requests of a sweep that take half an hour with Lustre's locks, two with tokens: more only if asked for.
 _MOST_REQUESTS = 10**10
-#: One core, as docs/locks.md measured it for Lustre; token managers take up to four times as long.
+#: One core, as docs/explanation/locks.md measured it for Lustre; token managers take up to four times as long.
 _REQUEST_S = 0.2e-6
 _LONG = ((365 * 86400.0, "years"), (86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"))
 

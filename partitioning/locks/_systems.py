@@ -1,4 +1,4 @@
-"""File systems of the lock model: protocols, latencies and bandwidths; docs/locks.md says what the defaults rest on."""
+"""File systems of the lock model: protocols, latencies, bandwidths; docs/explanation/locks.md has their sources."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class FileSystem:
 
 
 #: Whether `lustre()` and `gpfs()` have caches unless they are told otherwise: the one place to change it. Not so,
-#: since the differences that SC08 measured are there without caches and vanish with them (docs/locks.md).
+#: since the differences that SC08 measured are there without caches and vanish with them (docs/explanation/locks.md).
 CACHED_BY_DEFAULT = False
 #: Limits of `cached()` by protocol. server: OSC_MAX_DIRTY_DEFAULT, 8 requests in flight x 4 MiB for each server, in
 #: Lustre's lustre/include/obd.h (older versions). token: 64 MiB of page pool for each client, an assumption.
@@ -127,7 +127,7 @@ def _changed(like: FileSystem, changes: dict[str, Any]) -> FileSystem:
 def cached(like: FileSystem) -> FileSystem:
     """Return the same file system with the usual limits of its clients' caches; without locks: as it was.
 
-    Lustre: 32 MiB for each client and server; GPFS: 64 MiB for each client (docs/locks.md).
+    Lustre: 32 MiB for each client and server; GPFS: 64 MiB for each client (docs/explanation/locks.md).
     """
     return replace(like, **_CACHES.get(like.protocol, {}))
 
@@ -145,8 +145,8 @@ def _with_defaults(system: FileSystem, changes: dict[str, Any]) -> FileSystem:
 def lustre(**changes: Any) -> FileSystem:
     """Return Lustre about as on a Cray XT4 of the years of SC08 (Jaguar at ORNL), with `changes` to its fields.
 
-    Where each number comes from, or that it is an assumption: the table in docs/locks.md. Lock units are stripes, as
-    the project's page says; present Lustre locks pages of clients: ``lustre(granularity_bytes=4096)``.
+    Where each number comes from, or that it is an assumption: docs/explanation/locks.md. Lock units are stripes,
+    as the project's page says; present Lustre locks pages of clients: ``lustre(granularity_bytes=4096)``.
     """
     system = FileSystem(
         name="Lustre",

@@ -180,7 +180,9 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     "--granularity", "granularity_bytes", type=_SIZE,
     help="Bytes of a lock unit; without it a stripe. Present Lustre: 4k.",
 )  # fmt: skip
-@click.option("--cache/--no-cache", default=None, help="Clients write behind, or not; else as docs/locks.md says.")
+@click.option(
+    "--cache/--no-cache", default=None, help="Clients write behind, or not; else as docs/explanation/locks.md says.",
+)
 @click.option(
     "--dirty-per-server", "dirty_server_bytes", type=_SIZE,
     help="Bytes of a client's cache for one server; 0: no such limit.",
@@ -224,7 +226,7 @@ def locks(
     Counts lock requests, conflicts and revocations, and predicts a time, for each method and number of aggregators.
     Nothing is read or written but the files that are asked for. A series a,b,...,z goes on by the ratio b / a where
     that is whole and reaches z, otherwise by the difference. Times, bandwidths and limits of the file system that are
-    not given are those of docs/locks.md, which has the model and what they rest on; --json names them all.
+    not given are those of docs/explanation/locks.md, which has the model and what they rest on; --json names them all.
 
     \b
     Example:

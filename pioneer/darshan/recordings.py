@@ -35,25 +35,31 @@ CLASSES = ("read", "write", "metadata", "MPI library", "this library", "waiting"
 
 Structured: TypeAlias = npt.NDArray[np.void]
 
-_MAGIC, _VERSION, _HEADER_BYTES = b"MPIOXREC", 2, 4096
+_MAGIC, _VERSION, _HEADER_BYTES = b"MPIOXREC", 3, 4096
 _RUNNING = 0
 _FEW, _MORE, BINS = 4, 28, 200
 _NAME, _RECORD, _VALUES, _LANE, _SEGMENTS, _STEPS, _NOTHING, _VIEW = range(1, 9)
+_THREADS, _LEVELS = 4, 2
+_DOING_TYPE = np.dtype([
+    ("start", "i8"), ("part_start", "i8"), ("name", "i4"), ("class", "i4"), ("part", "i4"), ("own", "i4"),
+])  # fmt: skip
 _HEADER = np.dtype([
     ("magic", "S8"), ("version", "u4"), ("header_bytes", "u4"), ("state", "u4"), ("changing", "u4"),
     ("capacity", "u8"), ("used", "u8"), ("unix_minus_monotonic", "i8"), ("started", "i8"), ("stopped", "i8"),
     ("last", "i8"), ("pid", "i8"), ("parent", "i8"), ("rank", "i4"), ("ranks", "i4"), ("others", "u8"),
     ("unkept", "u8"), ("bin_ns", "i8"), ("step_ns", "i8"), ("host", "S256"), ("command", "S2048"),
     ("counts", "S256", 3), ("exited", "u4"), ("exit_status", "i4"), ("cpu", "i8", 2), ("queued", "i8", 2),
-    ("switches", "i8", 2),
+    ("switches", "i8", 2), ("left", "i8"), ("aborted", "i8"), ("abort_code", "i4"), ("heard", "u4"),
+    ("doing", _DOING_TYPE, (_THREADS, _LEVELS)), ("operation", "S32", _THREADS), ("opened", "S400"),
 ])  # fmt: skip
 _ITEM = [("kind", "u4"), ("bytes", "u4")]
 _RECORD_TYPE = np.dtype([
     *_ITEM, ("module", "u4"), ("name", "u4"), ("values", "u4", 2), ("more", "u4", 2), ("counts", "i8", 16),
     ("mode", "i8"), ("renamed_from", "i8"), ("done", "i8", 2), ("max_byte", "i8", 2), ("consecutive", "i8", 2),
     ("sequential", "i8", 2), ("switches", "i8"), ("buckets", "i8", (2, 10)), ("aligned", "i8", 17),
-    ("first", "i8", 4), ("last", "i8", 4), ("busy", "i8", 3), ("longest", "i8", 2), ("longest_size", "i8", 2),
-    ("value", "i8", (2, _FEW)), ("often", "i8", (2, _FEW)), ("last_byte", "i8", 2), ("busy_until", "i8", 3),
+    ("first", "i8", 4), ("last", "i8", 4), ("busy", "i8", 3), ("waited", "i8", 2), ("unrecorded", "i8"),
+    ("longest", "i8", 2), ("longest_size", "i8", 2), ("value", "i8", (2, _FEW)), ("often", "i8", (2, _FEW)),
+    ("last_byte", "i8", 2), ("busy_until", "i8", 3),
     ("last_kind", "i8"),
 ])  # fmt: skip
 _VALUES_TYPE = np.dtype([*_ITEM, ("value", "i8", _MORE), ("often", "i8", _MORE)])
@@ -62,7 +68,7 @@ _SEGMENT_TYPE = np.dtype([
     ("offset", "i8"), ("length", "i8"), ("start", "i8"), ("duration", "i8"), ("name", "u4"), ("module", "u4"),
     ("writes", "u4"), ("reserved", "u4"),
 ])  # fmt: skip
-_STEP_TYPE = np.dtype([
+STEP_TYPE = np.dtype([
     ("start", "i8"), ("end", "i8"), ("busy", "i8"), ("bytes", "i8"), ("calls", "i8"), ("name", "u4"), ("class", "u4"),
 ])  # fmt: skip
 #: Bytes of an item of each kind, or of its head where it has an array behind that.
@@ -94,6 +100,8 @@ class Recording:
     views : number of a name, and one of the first views of that file: name of the etype, a space, the file type.
     others : files without a record of their own.
     unkept : accesses without a segment.
+    doing, operations, opened : calls that threads are in, as the header has them; names of those of MPI; and the name
+        of a file that is in none of `names`.
     problem : what could not be read; "" for nothing.
     """
 
@@ -112,9 +120,12 @@ class Recording:
     records: Structured = field(default_factory=lambda: np.zeros(0, _RECORD_TYPE))
     more: dict[int, Structured] = field(default_factory=dict)
     lanes: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
-    steps: Structured = field(default_factory=lambda: np.zeros(0, _STEP_TYPE))
+    steps: Structured = field(default_factory=lambda: np.zeros(0, STEP_TYPE))
     segments: Structured = field(default_factory=lambda: np.zeros(0, _SEGMENT_TYPE))
     views: list[tuple[int, str]] = field(default_factory=list)
+    doing: Structured = field(default_factory=lambda: np.zeros((_THREADS, _LEVELS), _DOING_TYPE))
+    operations: Sequence[str] = ("",) * _THREADS
+    opened: str = ""
 
     def values(self, record: Any, which: int) -> dict[int, int]:
         """Return the sizes (0) or strides (1) of a record, with how often each occurs."""
@@ -233,7 +244,7 @@ def _fill(found: Recording, data: bytes, used: int) -> None:
         elif kind == _SEGMENTS:
             segments.append(_array(data, at, length, _SEGMENT_TYPE))
         elif kind == _STEPS:
-            steps = _array(data, at, length, _STEP_TYPE)
+            steps = _array(data, at, length, STEP_TYPE)
             found.steps = steps[(steps["class"] < len(CLASSES)) & (steps["end"] >= steps["start"])]
     if records:
         found.records = np.concatenate(records)
@@ -261,6 +272,9 @@ def read(path: Path) -> Recording:
         _sum(int(header["last"]), since), tuple(tuple(_text(bytes(each)).split()[:16]) for each in header["counts"]),
         max(int(header["bin_ns"]), 1), int(header["step_ns"]), int(header["others"]), int(header["unkept"]),
     )  # fmt: skip
+    if found.head.running:
+        found.doing, found.opened = header["doing"], _text(bytes(header["opened"]))
+        found.operations = [_text(bytes(each)) for each in header["operation"]]
     if not _HEADER_BYTES <= used <= len(data):
         found.problem = f"it is cut: {len(data):,} of {used:,} bytes are there"
     _fill(found, data, min(max(used, _HEADER_BYTES), len(data)))

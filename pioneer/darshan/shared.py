@@ -1,9 +1,9 @@
 """Records of all ranks, with those of files that all ranks have reduced to one, as Darshan's runtime does.
 
 Problem. A file that 10,000 ranks use would have 10,000 records. Algorithm: where every rank has a record of a file,
-sums, extremes and the most frequent values of all go into one record of rank -1, with the fastest and the slowest rank
-(time of reads, writes and metadata) and the variances. Guarantee: a record is in exactly one of the results; variances
-are those of a population; without MPI nothing is reduced.
+sums, extremes and the most frequent values of all go into one record of rank -1. It also has the fastest and the
+slowest rank (time of reads, writes and metadata) and the variances. Guarantee: a record is in exactly one of the
+results; variances are those of a population; without MPI nothing is reduced.
 """
 
 from __future__ import annotations

@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mpiio_ext.pioneer.darshan import recordings
+from mpiio_ext.pioneer.darshan import recordings, unfinished
 from mpiio_ext.pioneer.darshan.names import clean
 
 _READ, _WRITE, _META = range(3)
 _CLASSES = len(recordings.CLASSES)
 _LANES = 2 * len(recordings.MODULES)
-#: Files whose views are kept.
+#: Files whose views, and times in MPI-IO calls, are kept.
 _MOST_VIEWED = 100
 _Line = npt.NDArray[np.float64]
 
@@ -39,10 +39,14 @@ class Seen:
         Seconds in each of `recordings.CLASSES`, which do not overlap.
     moved : array (files, 2, bins)
         Bytes read and written of the files that were asked for, as far as a step is of one file.
-    uncounted_s : seconds of a rank, on average, in calls on files that no counter has: failed ones, unlink, fallocate.
+    uncounted_s : seconds of a rank, on average, in calls on files that no counter has: failed ones, unlink, fallocate;
+        without those in MPI-IO calls.
     spent_s : array (processes, classes)
         Seconds of each rank in each class.
     views : of files, the different views that ranks have set first, as a recording has them.
+    in_mpi : of files, array (processes, 4)
+        Seconds of each rank in MPI-IO calls that read, that write, and that open, close and the like. Those of the last
+        ones in which it has waited for others. NaN of ranks that have not opened the file.
     """
 
     line: _Line
@@ -50,6 +54,7 @@ class Seen:
     uncounted_s: float
     spent_s: _Line
     views: Mapping[str, Collection[str]] = field(default_factory=dict)
+    in_mpi: Mapping[str, _Line] = field(default_factory=dict)
 
 
 def _so_far(steps: recordings.Structured, what: str, edges: _Line, since: int) -> _Line:
@@ -73,10 +78,11 @@ def _in_class(recording: recordings.Recording, kind: int) -> float:
 
 
 def _uncounted(recording: recordings.Recording) -> float:
-    """Return the seconds in calls on files that are in no record."""
+    """Return the seconds in calls on files that are in no record, but those within MPI-IO calls that are in one."""
     every = sum(_in_class(recording, kind) for kind in (_READ, _WRITE, _META))
-    of_files = recording.records[recording.records["module"] != recordings.MODULES.index("MPI-IO")]
-    return max(every - int(of_files["busy"].sum()) / 1e9, 0.0)
+    of_mpi = recording.records["module"] == recordings.MODULES.index("MPI-IO")
+    found = int(recording.records[~of_mpi]["busy"].sum()) + int(recording.records[of_mpi]["unrecorded"].sum())
+    return max(every - found / 1e9, 0.0)
 
 
 def _not_beside(mine: _Line, steps: recordings.Structured) -> float:
@@ -88,9 +94,19 @@ def _not_beside(mine: _Line, steps: recordings.Structured) -> float:
     return min(1.0, max(whole_s - float(mine[: _META + 1].sum()), 0.0) / rests_s) if rests_s > 0 else 1.0
 
 
+def _add_in_mpi(in_mpi: dict[str, _Line], recording: recordings.Recording, rank: int, processes: int) -> None:
+    """Add the time of a rank in MPI-IO calls, by file."""
+    records = recording.records
+    for row in records[(records["module"] == recordings.MODULES.index("MPI-IO")) & (rank < processes)]:
+        name = clean(recording.names[int(row["name"])])
+        if name in in_mpi or len(in_mpi) < _MOST_VIEWED:
+            mine = in_mpi.setdefault(name, np.full((processes, 4), np.nan))
+            mine[rank] = np.nan_to_num(mine[rank]) + np.append(row["busy"], row["waited"][1]) / 1e9
+
+
 def in_calls(
     folder: Path, run_s: float, *, bands: int, bins: int, files: Sequence[str] = (), origin_ns: int | None = None,
-    processes: int = 0,
+    processes: int = 0, ends: Mapping[str, int] | None = None,
 ) -> Seen | None:  # fmt: skip
     """Return what ranks do by band of ranks and bin of the run; None: no recordings.
 
@@ -102,6 +118,8 @@ def in_calls(
     files : names of those whose bytes are asked for.
     origin_ns : when the run began, since 1970; None: with the first rank.
     processes : how many there are; 0: the ranks.
+    ends : by host and process, when those that were killed had ended (ns since 1970), "" for all others; calls that
+        they were in last until then. None: such calls do not count.
     """
     heads = recordings.heads([folder])
     heads = [head for head in heads if head.rank >= 0] or heads
@@ -111,11 +129,13 @@ def in_calls(
     origin = min(head.started_ns for head in heads) if origin_ns is None else origin_ns
     processes = processes or max(1, *(head.ranks for head in heads))
     spent = np.zeros((processes, _CLASSES))
-    without_mpi, views = recordings.WithoutMPI(), dict[str, dict[str, None]]()
+    without_mpi, views, in_mpi = recordings.WithoutMPI(), dict[str, dict[str, None]](), dict[str, _Line]()
     edges, wanted = np.linspace(0, run_s, bins + 1), {name: place for place, name in enumerate(files)}
     for head in heads:
         recording = recordings.read(head.path)
         since, steps = recording.since_ns - origin, recording.steps
+        if ends and (end := ends.get(f"{head.host} {head.pid}", ends.get(""))) is not None:
+            steps = unfinished.steps(recording, end)
         of_kinds = (steps[steps["class"] == kind] for kind in range(_CLASSES))
         mine = np.stack([_binned(some, "busy", edges, since) for some in of_kinds]) / 1e9
         rank = head.rank if head.rank >= 0 else without_mpi.number(recording)
@@ -123,6 +143,7 @@ def in_calls(
         line[:, min(rank * bands // processes, bands - 1)] += mine
         spent[min(rank, processes - 1)] += mine.sum(axis=1)
         uncounted += _uncounted(recording)
+        _add_in_mpi(in_mpi, recording, rank, processes)
         for number, text in recording.views:
             if (name := clean(recording.names.get(number, ""))) in views or len(views) < _MOST_VIEWED:
                 views.setdefault(name, {})[text] = None
@@ -131,4 +152,4 @@ def in_calls(
                 for way in (_READ, _WRITE):
                     of_it = steps[(steps["class"] == way) & (steps["name"] == number)]
                     moved[place, way] += _binned(of_it, "bytes", edges, since)
-    return Seen(line, moved, uncounted / processes, spent, views)
+    return Seen(line, moved, uncounted / processes, spent, views, in_mpi)

@@ -75,8 +75,10 @@ class Heat:
         if not self._bins.any():
             return b""
         bins = min(max(math.ceil(end_s / self.width_s), 1), _MOST_BINS)
+        kept = self._bins[:, :bins].copy()
+        kept[:, -1] += self._bins[:, bins:].sum(axis=1)  # a bin of a recording may reach behind the end
         head = struct.pack("=QqdqQQ", record_id(f"heatmap:{module}"), rank, self.width_s, bins, 0, 0)
-        return head + self._bins[:, :bins].tobytes()
+        return head + bytes(kept.tobytes())
 
 
 class Segments:

@@ -1,18 +1,18 @@
 """What a trace of a replay has to show: a workload path as a given number of ranks carries it out.
 
-Problem.   A path that is carried out and traced again is compared with itself; but some of it cannot come back, by
+Problem.   A path that is carried out and traced again is compared with itself. Some of it cannot come back, by
            construction: operations that the engine leaves out or makes by another call, and, where there are fewer
-           ranks than the path has groups, what missing groups do alone. A single rank has no private and no shared
-           files: nothing in its trace tells them from its own. What missing ranks have written to a shared file is not
-           there: a read at the file pointer ends early, and nobody can tell where the accesses behind it are.
+           ranks than groups, what missing groups do alone. A single rank has no private and no shared files: nothing in
+           its trace tells them from its own. What missing ranks have written to a shared file is not there: a read at
+           the file pointer ends early, and nobody can tell where the accesses behind it are.
 Algorithm. The plans of one rank of each group that is there say which operations are made, by which call, and after
-           which slack time; where the first rank of a group is not the one that was traced, at which offsets and
-           through which views, too. Everything else is the path's. Files are classed by who of the ranks uses them,
-           as `path.extract` does. With fewer ranks than were traced, accesses at the file pointer of a shared file
-           that come behind a read at it, with no seek between them, have no offset: here, and by `comparable_path` in
-           the path of the replay's trace; and nobody tells how much reads of it have moved. Sizes that the original's
-           tracer could not record are in neither (`untold`), and the same holds of offsets in files that are written
-           by accesses of such sizes, with any number of ranks.
+           which slack time. Where the first rank of a group is not the one that was traced, they also say at which
+           offsets and through which views. Everything else is the path's. Files are classed by who of the ranks uses
+           them, as `path.extract` does. With fewer ranks than were traced, some accesses at the file pointer of a
+           shared file have no offset: those behind a read at it, with no seek between. Nobody tells how much such reads
+           have moved. They get none here, and by `comparable_path` in the path of the replay's trace. Sizes that the
+           original's tracer could not record are in neither (`untold`), and the same holds of offsets in files that are
+           written by accesses of such sizes, with any number of ranks.
 Guarantee. With as many ranks as were traced, and nothing left out, it is the path itself. What the plans leave out, and
            what they add (`opens`), is counted for all ranks.
 """

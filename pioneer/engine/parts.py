@@ -5,8 +5,8 @@ Problem.   A path has the rule of a communicator (`path.rules`), and which group
            for one that does not come waits for ever.
 Algorithm. The members of an open are the ranks that have the same number by its rule and whose group makes that open.
            Every rank reckons them from the path alone, so all agree. What a member accesses goes by its place among the
-           members: its offset is that of the first one plus its place times the distance, per place, between its
-           representative and a first one; views are those of the place, as in a file that these ranks alone share.
+           members. Its offset is that of the first one plus its place times the distance, per place, between its
+           representative and a first one. Views are those of the place, as in a file that these ranks alone share.
 Guarantee. A rank is among the members that it reckons. Members make the communicator in the order of the path, so that
            no two ranks wait for each other.
 """

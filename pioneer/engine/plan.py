@@ -3,12 +3,12 @@
 Problem.   A path says what the representatives have done. Another rank has other names and other offsets; and there may
            be more ranks, or fewer, than were traced.
 Algorithm. A rank belongs to a group (`path.groups_of_ranks`). Its offset in a shared file is that of the root plus its
-           rank times the distance, per rank, of the representative from the root; where that is no whole number, or the
-           root takes no part, the representative's own; in a file of a communicator ranks count by their places in it
-           (`parts`). Views become those of the rank (`rank_views`); offsets through views that tell ranks apart do not
-           move. Private files have the offsets of the representative. An operation in a session uses the handle of that
-           session, a wait the request of the call that it ends. The handle is closed by the last close of its session:
-           those before are of its duplicates, which are left out.
+           rank times the distance, per rank, of the representative from the root. Where that is no whole number, or the
+           root takes no part, it is the representative's own. In a file of a communicator ranks count by their places
+           in it (`parts`). Views become those of the rank (`rank_views`); offsets through views that tell ranks apart
+           do not move. Private files have the offsets of the representative. An operation in a session uses the handle
+           of that session, a wait the request of the call that it ends. The handle is closed by the last close of its
+           session: those before are of its duplicates, which are left out.
 Guarantee. Every operation that is left out is counted, with its reason: the engine does not make it, its session has
            no open, it has no name, or the trace does not tell its view. What one rank leaves out of a collective all
            leave out. What cannot be planned is an error that names its operation. All numbers of a plan are in range.

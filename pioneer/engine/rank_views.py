@@ -2,12 +2,12 @@
 
 Problem.   A view that tells ranks apart says which part of an array a rank has. The path has those of representatives
            alone; and there may be more ranks than the array has parts.
-Algorithm. With N ranks in the trace, rank r has the part of rank r modulo N, in copy r / N of the file: each copy lies
+Algorithm. With N ranks in the trace, rank r has the part of rank r modulo N, in copy r / N of the file. Each copy lies
            behind everything that N ranks touch through views or at offsets, at a multiple of 1 MiB. The part of a rank
            that is no representative is reckoned from the root's and the one of its group's representative: tiles of
            arrays by their numbers (`next_tile`), anything else by the distance of the first bytes. Plain views are no
-           parts: they move by that distance, however many ranks there are.
-           In a file that a part of the ranks have opened together a rank counts by its place among these (`parts`).
+           parts: they move by that distance, however many ranks there are. In a file that a part of the ranks have
+           opened together a rank counts by its place among these (`parts`).
 Guarantee. Of N ranks that are all representatives each copy has every view as it was. No view is made up that MPI
            refuses: its bytes ascend where those of the path's views do, and its displacement is not negative. A rank
            whose view the MPI library refuses leaves the collective, and all others wait in it for ever.

@@ -1,7 +1,7 @@
 """A path without what is done to names and folders: what is left opens files, moves their data, and looks at them.
 
-Where a path is carried out again and again, by a bench or a tuner, no run must find what another has left behind, and
-the folders that a program has looked through, those of Python's modules for one, are not its data.
+A bench or a tuner carries a path out again and again, and no run must find what another has left behind. Folders that
+a program has looked through, such as those of Python's modules, are not its data.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Algorithm. 0 to the root's; with as many ranks as were traced, or a multiple of them, the others to that of the rank
            modulo their number; else to the subgroups in proportion to the numbers of members. Where ranks open files on
-           communicators of a part of them (`rules`), only subgroups count whose members have the rank's role in these:
-           a rank that is the first one of its half does what the first one of a half has done.
+           communicators of a part of them (`rules`), only subgroups count whose members have the rank's role in these.
+           A rank that is the first one of its half does what the first one of a half has done.
 """
 
 from __future__ import annotations

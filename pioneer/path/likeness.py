@@ -5,8 +5,8 @@ Problem.   Subgroups are found by the names of calls in the first tenth of the t
 Algorithm. Of every rank the operations are counted over the whole trace, by name and file; names of files are
            templates, so that a rank's own file counts as the representative's. A group is split where a rank's counts
            differ from those of all representatives that there are so far. Names that have nothing to do with ranks
-           (temporary files) would make a group of each rank: where there are more than `MOST`, operations are counted
-           without files; then with the tolerance of the first tenth; then the groups stay as they were.
+           (temporary files) would make a group of each rank. Where there are more than `MOST`, operations are
+           counted without files, then with the tolerance of the first tenth; then the groups stay as they were.
 Guarantee. What no representative stands for is told (`lost`), whatever was decided.
 
 Source: He, Du, Narasimhamurthy, "PIONEER", section V-A; it looks at the first part alone.

@@ -11,12 +11,12 @@ Algorithm. A file is private if one rank alone has done the most to it: written 
            two ranks have come to it. Among those the choice wins that is possible for most names which differ in their
            numbers only: a time step is equal to the rank now and then, a rank field always is. Then that with most
            fields.
-           Another rank's use of such a file is a reference: to the file of a rank that is so far away (``{rank~1}``
-           is the next one's, ``{rank~-1}`` that of the one before, the first following the last), where several ranks
-           look at files at this distance and fewer at this file; else to that of one rank (``{rank=3}``). Where there
-           are fewer ranks it is reckoned modulo their number, so that the file exists; where there are more it is the
-           same rank: a rank makes as many calls as it did, whatever the number of ranks, so files of further ranks are
-           looked at by nobody.
+           Another rank's use of such a file is a reference. Where several ranks look at files at one distance, and
+           fewer at this file, it is to the file of a rank that is so far away. ``{rank~1}`` is the next rank's,
+           ``{rank~-1}`` that of the one before, the first following the last. Else it is to that of one rank
+           (``{rank=3}``). Where there are fewer ranks it is reckoned modulo their number, so that the file exists.
+           Where there are more it is the same rank. A rank makes as many calls as it did, whatever the number of ranks,
+           so files of further ranks are looked at by nobody.
 Parts.     A file that some ranks have opened on a communicator of theirs may have its number in its name, or that of
            its first rank: ``half.{rank//2}``, ``half.{rank//2*2}``, ``pair.{rank%2}`` (`communicator_template`).
 Guarantee. Applying a template to the rank gives the name back, digit by digit.

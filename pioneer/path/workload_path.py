@@ -7,9 +7,9 @@ Content.   One row for each operation, in order; its number is the global sequen
            the file's opens and closes in order tell the sessions (`profile.sessions`).
 Names.     Files are templates (`names.Template`), so that every rank can tell its own.
 Files.     Parquet, with what is common to all rows in the metadata (key ``pioneer-path``, JSON). A name that ends in
-           ``.json`` is one JSON object, to be read and written by hand: "pioneer-path" is what is common, "operations"
-           the rows, without the columns that they have no value for; `id` may be left out, `extra` may be an object.
-           Its form, and what is wrong with one, is `document`.
+           ``.json`` is one JSON object, to be read and written by hand. "pioneer-path" is what is common. "operations"
+           are the rows, without the columns that they have no value for. `id` may be left out, `extra` may be an
+           object. Its form, and what is wrong with one, is `document`.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
 Problem.   Table III has thirteen characteristics for each class of files. Who describes a workload that was never
            traced knows what is done to how many files, and how large the requests are.
 Content.   A class needs `inside`, the operations, and `size` if some of them move data. The rest, where it is missing:
-           one file; one open session of each; operations one behind the other (gaps of 1), all from the beginning of
-           the path; as many operations a session as `inside` has for each, open and close included (D); accesses one
-           behind the other (SEQ); the access mode that the operations ask for (AM); no slack times; nothing outside
-           of sessions; offsets and sizes of files as they come. `operations` and `span` are then what the classes have.
+           one file, and one open session of each. Operations are one behind the other (gaps of 1), all from the
+           beginning of the path; a session has as many as `inside` has for each, open and close included (D). Accesses
+           are one behind the other (SEQ). The access mode is what the operations ask for (AM). There are no slack
+           times, and nothing outside of sessions. Offsets and sizes of files are as they come. `operations` and `span`
+           are then what the classes have.
 """
 
 from __future__ import annotations

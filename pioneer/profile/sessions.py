@@ -3,7 +3,7 @@
 Problem.   The order of a workload path mixes operations on many files. What happens to a file between an open and a
            close is one unit of behaviour (He, Du, Narasimhamurthy, "PIONEER", section IV-C, Figure 2).
 Algorithm. Operations with one number in the path's column `session` are one session: those through one handle, and
-           duplicates of it; their layer is that of the first one, since what goes through the descriptor of a stream
+           duplicates of it. Their layer is that of the first one, since what goes through the descriptor of a stream
            belongs to the stream. Where there is none, one pass: an open begins a session of its file and layer; later
            operations of column 2 on that file belong to the session that was begun last and is not ended; a close ends
            it. Where a trace has no opens (Darshan DXT), or a descriptor was inherited, the first operation on the file

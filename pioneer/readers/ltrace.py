@@ -4,17 +4,17 @@ Problem.    A call with calls inside is cut into <unfinished ...> and <... resum
             thread interrupts. Times have no date. Each host has its own clock.
 Algorithm.  Lines by the parser in C (csrc/tools/pioneer/mpiox_rawtrace_text.h): a stack for each thread gives
 ``depth``.
-            LANL-Trace's timing file has lines "7: host (PID) Entered barrier at SECONDS", which give rank, host and,
-            by the times at which a rank leaves (else enters) barriers, offset and drift of its clock against that of
-            rank 0 (`mpiio_ext.pioneer.clocks`); times are corrected by them.
-            Open MPI's handles of predefined objects are addresses. The symbols of the program, `nm PROGRAM` in a file
-            beside the traces, tell which they are, and so the sizes of datatypes.
-Ranks.      Of the timing file by the number of the process, in the lines or in the name of the file; else of the number
-            in the names of the files that goes from 0 to n - 1; else in the order of the names.
+            LANL-Trace's timing file has lines "7: host (PID) Entered barrier at SECONDS", which give rank and host. The
+            times at which a rank leaves (else enters) barriers give offset and drift of its clock against that of rank
+            0 (`mpiio_ext.pioneer.clocks`); times are corrected by them. Open MPI's handles of predefined objects are
+            addresses. The symbols of the program, `nm PROGRAM` in a file beside the traces, tell which they are, and so
+            the sizes of datatypes.
+Ranks.      By the timing file: the number of the process, in the lines or in the name of the file. Else by the number
+            in the names of the files that goes from 0 to n - 1. Else by the order of the names.
 Guarantee.  Every line is a row, part of one, a signal or exit, or is counted in Loss.
 Missing.    Arguments of functions whose prototype ltrace does not know: it prints the first four or five words. File
             names are addresses then, which the sanitization resolves where it can; ``ltrace.conf`` beside this module
-            has the prototypes (docs/pioneer-traces.md).
+            has the prototypes (docs/reference/trace-formats.md).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Algorithm 1 of the paper: a workload path from the characteristics alone, each drawn from its own distribution.
 
 Problem.   A profile that a person has written, or another tool, has no structure beyond Table III.
-Algorithm. For each class and file, and each of its open sessions: D, SEQ and AM; the ID of the open from ISG; those of
-           the other operations from IRG; their types from RT1 as AM allows; offsets and sizes from OFF, SEQ and SIZE.
-           IDs are wishes at first. Operations of one session at successive IDs stay together; these runs are sorted by
-           their wishes, what is outside of sessions (RT2) is spread over the holes between them, and then IDs are
-           given in order: nothing collides, and no hole is left.
+Algorithm. For each class and file, and each of its open sessions, these are drawn. D, SEQ and AM; the ID of the open
+           from ISG; those of the other operations from IRG; their types from RT1 as AM allows; offsets and sizes from
+           OFF, SEQ and SIZE. IDs are wishes at first. Operations of one session at successive IDs stay together. These
+           runs are sorted by their wishes. What is outside of sessions (RT2) is spread over the holes between them.
+           Then IDs are given in order: nothing collides, and no hole is left.
 Guarantee. All draws are stratified (`stratified`). Hard dependencies hold: an open first, a close last, halves of
            split collectives and mappings in pairs, waits behind what they end, and nothing is removed before the last
            close of its file.

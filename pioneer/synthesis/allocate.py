@@ -4,10 +4,10 @@ Problem.   Distances (ISG, IRG) that are drawn for each file by itself put sever
            IDs empty. Moving them then spoils the distances, the span, and the order in which files take turns.
 Algorithm. The IDs are filled in order, a burst at a time. Bursts of sessions under way are due where their shapes say.
            Any other ID goes to a unit whose distance from the unit before it on its file is then one of those that are
-           still to be used (each distance is used as often as it was drawn); of several one that was seen to follow
-           what stands before that ID, if it has not followed as often as it was seen to, and of these the one with the
-           longest distance, since a long one is met by chance most rarely. Where there is none, the unit that is due
-           next, or overdue, is put there, and the nearest distance counts as used.
+           still to be used; each distance is used as often as it was drawn. Of several such units it is one that was
+           seen to follow what stands before that ID, as long as it has not followed as often as it was seen to. Of
+           these it is the one with the longest distance, which is met by chance most rarely. Where there is none, the
+           unit that is due next, or overdue, is put there, and the nearest distance counts as used.
 Guarantee. Each ID is given once, there is no hole: the span is the number of operations. Units of a file begin in
            their order, those that do not overlap follow each other, bursts of a unit too. Every choice among equals is
            drawn.

@@ -1,13 +1,13 @@
 """Hard dependencies: what must hold in every workload path, made of a trace or synthesized.
 
 Rules.     He, Du, Narasimhamurthy, "PIONEER", section IV-B and Figures 1a and 1b: operations of column 2 are made
-           between the open and the close of their file; nothing is unmapped that was not mapped; the end of a split
-           collective follows its beginning, and no other one is begun on the handle in between; a wait follows the
-           nonblocking operation that it ends: that of its request where the path has requests. Besides: global
-           sequence IDs are unique and ascend; a session reads or writes only what its open allows; what has the number
-           of a session is made while its handle, or a duplicate, is open. A file is opened on a communicator by ranks
-           that are in it, and what is collective on that file is made by all groups that have opened it: the others
-           would wait for ever.
+           between the open and the close of their file. Nothing is unmapped that was not mapped. The end of a split
+           collective follows its beginning, and no other one is begun on the handle in between. A wait follows the
+           nonblocking operation that it ends: that of its request where the path has requests. Besides: global sequence
+           IDs are unique and ascend; a session reads or writes only what its open allows; what has the number of a
+           session is made while its handle, or a duplicate, is open. A file is opened on a communicator by ranks that
+           are in it, and what is collective on that file is made by all groups that have opened it: the others would
+           wait for ever.
 Algorithm. One pass, for each group by itself, since a rank makes the operations of its group alone. Most operations of
            a path are as one before on the same handle, with nothing opened or closed in between: found column by
            column, they are left out, and looked at only in groups in which something is wrong.

@@ -216,7 +216,7 @@ def synthesize(
     ----------
     source : a path; or a profile, for the modes "sampled" and "tuned". A profile that has shapes, and whose
         characteristics have not been edited since (`document.fits`), gives what its path would give, but for times that
-        are reduced to few values; so does one of which ST, SIZE, OFF, OS or OT were edited, with these (`edited`). Of
+        are reduced to few values. So does one of which ST, SIZE, OFF, OS or OT were edited, with these (`edited`). Of
         any other all characteristics are drawn independently (`algorithm1`).
     mode : one of `MODES`.
     seed : the same gives the same path.

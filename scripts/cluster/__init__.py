@@ -1,4 +1,4 @@
-"""Several hosts on one machine, made of namespaces: for tests and measurements between nodes; see docs/clusters.md.
+"""Several hosts on one machine, made of namespaces: tests and measurements between nodes; docs/project/clusters.md.
 
 Problem.   What happens between nodes (two network stacks, memory that cannot be mapped, launchers' daemons, caches of
            file systems, a host that vanishes) shows only where there are nodes.

@@ -1,4 +1,4 @@
-"""GlusterFS volumes: of one brick, of whole pieces of files on two bricks (shard), of coded pieces on three (disperse).
+"""GlusterFS volumes: one brick, whole files on four (distribute), pieces on two (shard), coded on three (disperse).
 
 Method. Volumes run without GlusterFS' management daemon, which would keep its state in the machine's /var: servers and
         clients get the graphs that `gluster volume create` of release 10 writes for such volumes, less the features
@@ -140,6 +140,7 @@ class Volume:
 
 VOLUMES = (
     Volume(name="gluster", port=24007),
+    Volume(name="gluster-distribute", port=24037, bricks=4),
     Volume(name="gluster-shard", port=24017, bricks=2, shard=True),
     Volume(name="gluster-disperse", port=24027, bricks=3, redundancy=1),
 )

@@ -178,7 +178,7 @@ def test_a_page_shows_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
     assert found.line[2].sum() == pytest.approx(meta, rel=0.02)
     chart = rank_chart(found)
     assert chart is not None and set(chart.data["levels"]) == {"reads", "writes", "metadata"}
-    assert not np.array(chart.data["levels"]["reads"]).any() and np.array(chart.data["levels"]["metadata"]).max() == 4
+    assert not np.array(chart.data["levels"]["reads"]).any() and np.array(chart.data["levels"]["metadata"]).max() == 24
     page = job_page(tables, Known(activity=found))
     assert "Ranks over time" in page and "Each row is a rank" in page
     (large,) = darshan_rows.shared_data("darshan").glob("jlbez*.darshan")

@@ -405,7 +405,7 @@ def test_every_hint_in_advice_exists() -> None:
         advice.delegates(),
         advice.align(collective=True), advice.align(collective=False),
         advice.bundle(),
-        advice.metadata(),
+        advice.metadata(again=True),
         advice.overlap(),
     ]
     pieces += [*advice.no_sieving(), *advice.contact(["1"]), *advice.stripes(64, 1, None)]

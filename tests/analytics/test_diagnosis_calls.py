@@ -177,7 +177,8 @@ def test_waiting_in_collective_calls_is_time_for_io() -> None:
     assert told(row, activity=calls(0.05, 0.05)).trivial
 
 
-@pytest.mark.parametrize(("apart", "lost"), [((0.4, 2.8, 3.7), 1.7), ((0.4, 1.2, 3.7), 0.0), ((2.6, 2.8, 3.0), 0.0)])
+@pytest.mark.parametrize(
+    ("apart", "lost"), [((0.4, 2.8, 3.7), 1.7 * 4 / 3), ((0.4, 1.2, 3.7), 0.0), ((2.6, 2.8, 3.0), 0.0)])
 def test_a_late_rank_by_counters(apart: tuple[float, float, float], lost: float) -> None:
     """A rank that waits for nobody is late; of one that stays longer than all others, an aggregator, none is."""
     row = file(0, 3.2, **{**FOUR, "write_time": 1.0, "file_id": 0, "slowest_rank_time": 1.0, "mpiio_indep_writes": 0,
@@ -196,18 +197,21 @@ def test_a_late_rank_by_counters(apart: tuple[float, float, float], lost: float)
 
 def test_who_comes_late() -> None:
     """Of four ranks one computes for 1 s before each call, and another, an aggregator, leaves each call later."""
-    late, aggregator = Late(), Late()
+    late, opened, turns, aggregator = Late(), Late(0.0), Late(0.0), Late()
     step = np.arange(10) * 1.5
     for rank in range(4):
         begin = step + (1.0 if rank == 2 else 0.0)
         late.add(begin, step + 1.5, rank)
+        opened.add(begin, step + 1.5, rank)
+        turns.add(step + (np.arange(10) % 4 == rank), step + 1.5, rank)
         aggregator.add(step + (1.0 if rank == 1 else 0.1), step + (2.4 if rank == 1 else 1.55), rank)
-    lost, who = late.lost(4)
-    assert (lost, who) == (pytest.approx(0.75 * 9), 2)  # the pause before the first call is not known
+    assert late.lost(4) == (pytest.approx(9), 2, 1)  # the pause before the first call is not known
+    assert opened.lost(4) == (pytest.approx(10), 2, 1)
+    assert turns.lost(4) == (pytest.approx(10), 0, pytest.approx(0.3))
     assert aggregator.lost(4)[0] < 0.5
-    assert late.lost(8) == (0.0, -1)  # not all ranks make the calls
+    assert late.lost(8) == (0.0, -1, 0)  # not all ranks make the calls
     late.add(step[:5], step[:5] + 1, 4)
-    assert late.lost(4) == (0.0, -1)  # nor as many
+    assert late.lost(4) == (0.0, -1, 0)  # nor as many
 
 
 @pytest.mark.parametrize(("over", "words"), [(4, "Ranks read the same data, each for itself"),

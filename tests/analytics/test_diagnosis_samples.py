@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
+from mpiio_ext.analytics.report.findings import Known, diagnoses
+from mpiio_ext.analytics.sources.darshan import convert
 from support import cbuild
 
 sys.path.insert(0, str(cbuild.ROOT / "benchmarks"))
@@ -25,6 +28,16 @@ def test_the_first_sentence_is_right(row: dict[str, Any]) -> None:
     told = diagnosis_scores.judged(row, LOGS)
     assert told["right"] and not told["wrong"], told["sentences"]
     assert told["causes"] == [{"cause": cause, "share": share} for cause, share in KINDS[row["kind"]].causes.items()]
+
+
+def test_one_rank_that_is_as_fast_as_memory_needs_no_advice() -> None:
+    """Where the files lie behind one host's memory, all ranks would not be faster."""
+    log = LOGS / "one_reader-4-2-plain.darshan"  # 1.8 GB/s
+    tables = convert([log.name], str(LOGS)).tables
+    for one_host, words in ((False, "Rank 0 reads most of the data"), (True, "No cause was found: the bandwidth")):
+        both = diagnoses(tables, Known(activity=activity_of(log, tables), one_host=one_host))
+        told = next(one for one in both if one["document"]["direction"] == "read")
+        assert told["document"]["conclusion"].startswith(words) and bool(told["shown"]) != one_host
 
 
 def test_every_program_has_a_truth() -> None:

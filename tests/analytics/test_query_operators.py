@@ -23,7 +23,7 @@ pytest.importorskip("ibis")
 
 from mpiio_ext.analytics.query import APPROXIMATE_RANK_ERROR, ExpressionError, Tuples, load, open_engine
 
-DOCS = pathlib.Path(__file__).parents[2] / "docs" / "analytics.md"
+DOCS = pathlib.Path(__file__).parents[2] / "docs" / "howto" / "ask-a-store.md"
 DAY = 1517097600.0  # 2018-01-28 UTC
 APPS = ["vasp_std", "lmp", None, "Vasp%", "it's"]
 JOBS: list[dict[str, Any]] = [
@@ -259,13 +259,14 @@ def test_osts_that_jobs_have_in_common(tuples: Loader) -> None:
         {"job_id": 30, "osts": len(used[30])}]  # fmt: skip
 
 
-def test_documented_examples_of_osts(tuples: Loader) -> None:
-    """The examples of docs/analytics.md as they stand there, but for the IDs of the jobs."""
+def test_documented_examples_of_osts(tuples: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples of docs/howto/ask-a-store.md as they stand there, but for the IDs of the jobs."""
     blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     [block] = [block for block in blocks if "ost_intersection" in block]
-    space: dict[str, Any] = {"miner": types.SimpleNamespace(load=tuples)}
+    monkeypatch.setattr("mpiio_ext.analytics.IOMiner", lambda setup: types.SimpleNamespace(load=tuples))
+    space: dict[str, Any] = {}
     found = []
-    for statement in ast.parse(block.replace("4478544", "30").replace("4478545", "31")).body:
+    for statement in ast.parse(block.replace("4478544", "30").replace("6265799", "31")).body:
         if isinstance(statement, ast.Expr):
             found.append(eval(ast.unparse(statement), space).rows())
         else:

@@ -16,7 +16,7 @@ from mpiio_ext.analytics.sources import Problem, Records, SourceError, content, 
 from support import cbuild
 from support import source_texts as texts
 
-#: The example of docs/tokio-sources.md.
+#: The example of docs/reference/sources.md.
 PACKAGE = '''
 import pyarrow as pa
 
@@ -78,7 +78,7 @@ def test_a_connector_of_another_package(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_example_of_the_documentation_is_the_one_that_is_tested() -> None:
-    assert PACKAGE.strip() in (cbuild.ROOT / "docs" / "tokio-sources.md").read_text(encoding="utf-8")
+    assert PACKAGE.strip() in (cbuild.ROOT / "docs" / "reference" / "sources.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("source", texts.TEXTS)

@@ -37,6 +37,7 @@ class Setting:
     hinted : give native the hints of the case, too.
     env : variables for all ranks.
     owned : families that must be the library's own; None: ownership.TAKEN_OVER.
+    subfiles : how many, and their unit: ours stores its files as several, also those that are there; None: as one.
     cluster : hosts on which the ranks run, spread evenly; None: this machine. `parent` is a folder of theirs then, None
         the one that they share in memory.
     """
@@ -47,6 +48,7 @@ class Setting:
     hinted: bool = False
     env: tuple[tuple[str, str], ...] = ()
     owned: frozenset[str] | None = None
+    subfiles: tuple[int, int] | None = None
     cluster: Cluster | None = None
 
 
@@ -125,6 +127,7 @@ def once(cases: list[Case], ranks: int, arm: str, setting: Setting) -> Ended:
             "library": "ours" in setting.arms,
             "limit_s": setting.limit_s,
             "hinted": setting.hinted,
+            "subfiles": setting.subfiles if arm == "ours" else None,
             "cases": cases,
         }
         path = pathlib.Path(notes, "job.json")

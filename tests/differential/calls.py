@@ -28,6 +28,7 @@ from differential.state import (
     memory_of,
     verb_of,
 )
+from support import subfiles
 
 FAMILY = "openmpi" if "Open MPI" in MPI.Get_library_version() else "mpich"
 MODES = {
@@ -148,7 +149,7 @@ class Rank:
             path = pathlib.Path(self.path(name))
             if self.case.get("strict") and path.exists():
                 drop_caches(path)
-            found[name] = path.read_bytes() if path.exists() else None
+            found[name] = subfiles.read(path) if path.exists() else None
         return found
 
     # ---- the calls ----------------------------------------------------------------------------------------------

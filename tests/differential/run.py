@@ -3,7 +3,7 @@
 Random programs of MPI-IO calls are made on a file with the library in charge and, as the reference, on another file
 with the MPI library's own code (the hint mpiox_enable=false). A NumPy model of the file is the judge of both: where
 native and model disagree, the case is counted and listed as a deviation of the MPI library. Exit status 1 when the
-library under test differs. See docs/testing.md.
+library under test differs. See docs/project/testing.md.
 """
 
 from __future__ import annotations
@@ -55,6 +55,19 @@ class Report:
 def delegate_hints(delegates: int, more: str = DELEGATE_HINTS) -> str:
     """Return MPIOX_HINTS for a run through delegates."""
     return f"*:mpiox_delegates={delegates}:{more}"
+
+
+def stored_as_several(setting: Setting, count: int, unit: int) -> Setting:
+    """Return the setting with files that ours stores as so many subfiles."""
+    env = dict(setting.env)
+    own = f"mpiox_subfiles={count}:mpiox_subfile_unit={unit}"
+    env["MPIOX_HINTS"] = f"{env['MPIOX_HINTS']}:{own}" if "MPIOX_HINTS" in env else f"*:{own}"
+    return replace(setting, env=tuple(env.items()), subfiles=(count, unit))
+
+
+def is_native_data(case: Case) -> bool:
+    """Tell whether a case has no other data representation than native, which subfiles do not have either."""
+    return all(op.get("rep", "native") == "native" for op in case["ops"])
 
 
 def native_lines(case: Case, *, hinted: bool) -> list[Line]:
@@ -309,7 +322,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=20.0, help="seconds after which a case counts as stuck")
     parser.add_argument("--folder", help="where the files are written (default: memory)")
     parser.add_argument("--ranks", type=int, help="only cases of this many ranks")
-    parser.add_argument("--hosts", type=int, default=0, help="spread the ranks over so many hosts (docs/clusters.md)")
+    parser.add_argument("--hosts", type=int, default=0, help="ranks on so many hosts: docs/project/clusters.md")
     parser.add_argument("--share", choices=hosts.KINDS, help="with --hosts: the files lie in such a shared folder")
     parser.add_argument(
         "--strict", action="store_true", help="only what MPI defines without coherent caches (default with --share)"
@@ -318,6 +331,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--delegates", type=int, default=0, help="ours goes through so many I/O delegates")
     parser.add_argument(
         "--delegate-hints", default=DELEGATE_HINTS, help="with --delegates: their hints, separated by colons"
+    )
+    parser.add_argument(
+        "--subfiles", type=int, nargs=2, metavar=("COUNT", "UNIT"), help="ours stores files as so many, in such units"
     )
     parser.add_argument("--features", action="store_true", help="print how many cases used which feature")
     parser.add_argument("--verbose", action="store_true", help="print how native differs from the model, too")
@@ -358,9 +374,13 @@ def carry_out(options: argparse.Namespace, where: Setting) -> int:
     if options.delegates:
         env += (("MPIOX_HINTS", delegate_hints(options.delegates, options.delegate_hints)),)
     setting = replace(where, arms=arms, limit_s=options.limit, env=env, owned=options.owned)
+    if options.subfiles:
+        setting = stored_as_several(setting, *options.subfiles)
     if options.file:
         return run_listed(options.file, setting)
     seeds = options.case or list(range(options.seed, options.seed + options.cases))
+    if options.subfiles:
+        seeds = [seed for seed in seeds if is_native_data(generate.generate(seed, options.only, strict=options.strict))]
     if options.ranks:
         seeds = [seed for seed in seeds if generate.ranks_of(seed) == options.ranks]
     if options.describe:

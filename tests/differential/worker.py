@@ -33,6 +33,7 @@ from differential.calls import Rank  # noqa: E402
 from differential.compare import POISON  # noqa: E402
 from differential.ownership import managed_calls  # noqa: E402
 from differential.state import Case, initial_file  # noqa: E402
+from support import subfiles  # noqa: E402
 
 WORLD = MPI.COMM_WORLD
 COUNTERS = (
@@ -143,8 +144,10 @@ def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> di
     stem = os.path.join(JOB["folder"], f"{arm}.{case.get('id', case['seed'])}")  # no name of a case before
     if comm.rank == 0:
         for old in pathlib.Path(JOB["folder"]).glob(f"{arm}.*"):
-            old.unlink()
-        if case["initial"] >= 0:
+            subfiles.remove(old)
+        if case["initial"] >= 0 and JOB.get("subfiles"):
+            subfiles.store(pathlib.Path(f"{stem}.0"), initial_file(case).tobytes(), *JOB["subfiles"])
+        elif case["initial"] >= 0:
             with open(f"{stem}.0", "wb") as file:
                 file.write(initial_file(case).tobytes())
                 file.flush()

@@ -1,7 +1,7 @@
 """Run the model-based test: ``python tests/model/run.py --histories 5000 --seed 1 --hints "*:mpiox_delegates=2"``.
 
 Random histories of calls by several ranks on one launch of them, against a model of MPI's consistency rules; what fails
-is shrunk and written to a file, from which ``--replay`` runs it again. See docs/testing.md.
+is shrunk and written to a file, from which ``--replay`` runs it again. See docs/project/testing.md.
 """
 
 from __future__ import annotations

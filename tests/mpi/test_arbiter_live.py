@@ -171,7 +171,7 @@ def test_between_nodes(extension: str, folder: pathlib.Path, ranks: int) -> None
 def test_collected_writes(extension: str, folder: pathlib.Path) -> None:
     """What is collected for an old owner never comes after what was written to the new one."""
     program = PROGRAM.with_name("delegates_remapped_behind.py")
-    job = start(folder, "file", 2, 5, mode="thread", least=0, program=program, MPIOX_RANKS_PER_NODE="1")
+    job = start(folder, "file", 2, 5, mode="thread", least=500, program=program, MPIOX_RANKS_PER_NODE="1")
     give_nodes(folder, job, 0.03)
     out, err = job.communicate(timeout=240)
     assert job.returncode == 0, err

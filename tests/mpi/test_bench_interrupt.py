@@ -44,6 +44,14 @@ def _segments(bench: Job) -> set[pathlib.Path]:
     return {pathlib.Path(line.split(maxsplit=5)[5]) for line in lines if "/dev/shm/mpich_shm_" in line}
 
 
+def _holds_the_launcher(bench: Job) -> list[int]:
+    """Return the processes beside a rank that have its output: a launcher does not end before they do."""
+    beside = [pid for pid in marked_processes(bench.marker) if "/interrupted.py " in words(pid)]
+    assert beside, bench.text()
+    return [pid for pid in beside for number in (1, 2)
+            if pathlib.Path(f"/proc/{pid}/fd/{number}").readlink().name.startswith("pipe:")]
+
+
 def _reached(moment: str, bench: Job, data: pathlib.Path, output: pathlib.Path) -> bool:
     if moment == "started":
         return len(_ranks(bench)) == 4
@@ -87,6 +95,7 @@ def test_a_job_is_ended(extension: str, tmp_path: pathlib.Path, moment: str, del
         time.sleep(delay)
         assert bench.process.poll() is None, bench.text()
         segments = _segments(bench) if moment == "kept" else set()
+        assert moment != "kept" or not _holds_the_launcher(bench)
         _end(way, bench)
         status = bench.status(60)
         assert status not in (None, 0), bench.text()[-3000:]

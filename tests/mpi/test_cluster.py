@@ -1,7 +1,7 @@
 """MPI programs on the hosts of a cluster: what the launchers start where, every byte of collectives, killed hosts.
 
-The hosts are namespaces of this machine; see docs/clusters.md and support/hosts.py. The quick part has two hosts of two
-ranks; the slow part more of them, limits of bandwidth, a file system with a cache on every host, the differential test.
+The hosts are namespaces of this machine: docs/project/clusters.md. The quick part has two hosts of two ranks; the
+slow part more of them, limits of bandwidth, a file system with a cache on every host, the differential test.
 """
 
 from __future__ import annotations

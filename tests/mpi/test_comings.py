@@ -53,6 +53,7 @@ def test_preloaded(extension: str, tmp_path: pathlib.Path, per_node: int, thread
     assert not failed(launch), launch.describe()
     rows = json_lines(tmp_path / "stats")
     files = [row for row in rows if row["kind"] == "file"]
-    # without MPI_THREAD_MULTIPLE views after small nonblocking collectives are the MPI library's (docs/limitations.md)
+    # without MPI_THREAD_MULTIPLE views after small nonblocking collectives are the MPI
+    # library's (docs/explanation/limitations.md)
     assert not any(row["native_calls"] for row in files if threads or not row["nonblocking_calls"])
     assert sum(row["messages"] > 0 for row in files) > len(files) // 2

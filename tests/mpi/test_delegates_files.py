@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import re
+import shutil
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,11 @@ MODES = ("spawn", "thread")
 SMALL = "mpiox_delegate_page=4k:mpiox_delegate_cache=400k"
 
 
-def run(case: str, path: pathlib.Path, ranks: int, hints: str, **environment: str) -> tuple[list[Any], Launch]:
+def run(case: str, path: pathlib.Path, ranks: int, hints: str, *words: object, **environment: str) \
+        -> tuple[list[Any], Launch]:  # fmt: skip
     """Run one case of the program; what each rank saw."""
     env = {"MPIOX_HINTS": f"*:{hints}", **environment}
-    launch = python_run([PROGRAMS / "delegates_files.py", case, path], ranks, env=env, timeout_s=120)
+    launch = python_run([PROGRAMS / "delegates_files.py", case, path, *map(str, words)], ranks, env=env, timeout_s=120)
     line = next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))
     return json.loads(line[5:]), launch
 
@@ -214,6 +217,42 @@ def test_caches_on_disks(small_disk: pathlib.Path, tmp_path: pathlib.Path, mode:
     assert len(told) == 1 and "No space left on device (409600 bytes)" in told[0], launch.describe()
     assert "of I/O delegate 1 on " in told[0] and "and of 1 more, is in memory, 409600 bytes" in told[0]
     assert not list(first.iterdir()) and not list(small_disk.iterdir())
+
+
+@pytest.mark.parametrize("size", ["64m", *slow("more than the memory")])
+def test_size_of_caches_on_disks(tmp_path: pathlib.Path, size: str) -> None:
+    """The disk bounds it, not the memory; the smallest one is that of the test above."""
+    (folder := tmp_path / "caches").mkdir()
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    cache = memory + memory // 16 if size != "64m" else 64 << 20
+    if shutil.disk_usage(folder).free < cache + cache // 4:
+        pytest.skip("no disk with that much room")
+    hints = f"mpiox_delegates=1:mpiox_delegate_cache={cache}:mpiox_delegate_cache_dir={folder}"
+    seen, launch = run("disk", tmp_path / "file", 3, hints)
+    assert seen == [{"folders": [str(folder)], "wrong": 0, "said": str(folder)}] * 3, launch.describe()
+    assert "mpiio_ext:" not in launch.stderr, launch.describe()
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize(("level", "keep"), [("memory", "0"), ("disk", "0"), *slow(("memory", "0.3"),
+                                             ("memory", "0.1"), ("disk", "0.3"), ("replica", "0.3"))])  # fmt: skip
+def test_caches_that_cannot_be_read_any_more(tmp_path: pathlib.Path, level: str, keep: str) -> None:
+    """Their tables, or pages alone. No rank ends; a close names what is lost. At level disk nothing is."""
+    (folder := tmp_path / "caches").mkdir()
+    hints = f"mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=4k:mpiox_delegate_cache_dir={folder}:" \
+            f"mpiox_close=staged:striping_unit=4k:mpiox_delegate_ack={level}"  # fmt: skip
+    (tmp_path / "file").touch()
+    seen, launch = run("torn", tmp_path / "file", 3, hints, folder, keep)
+    assert launch.stderr.count("cannot be read any more: the disk has failed, or the file was cut") == 2
+    assert len(set(seen)) == 1 and (seen[0] == "fine" or level != "disk"), launch.describe()
+    if seen[0] == "fine":
+        stored = np.fromfile(tmp_path / "file", np.uint8)
+        places = np.arange(80 * 4096)  # as record() of the program
+        wrong = np.flatnonzero(stored != (places * 7 + (places >> 12)) % 251 + 1)
+        assert not len(wrong), f"{wrong}\n{launch.describe()}"
+    else:
+        assert f"in a cache that is lost of {tmp_path / 'file'} failed at" in seen[0] \
+            or f"reading the cache of {tmp_path / 'file'} failed at" in seen[0], launch.describe()  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", MODES)

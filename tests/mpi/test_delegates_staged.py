@@ -3,47 +3,33 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import pathlib
 import signal
 import subprocess
 import textwrap
 
-import numpy as np
 import pytest
 
 from mpiio_ext import delegates
+from mpiio_ext.delegates.arbiter import announcements, mapfile
 from mpiio_ext.delegates.cli_draining import recover_cache
-from support.launch import PROGRAMS, launcher, preload_environment, python_alone, python_run
+from support.launch import PROGRAMS, launcher, marked_processes, preload_environment, python_alone, python_run
 from support.processes import job
+from support.staged import CHECKPOINT_BYTES, CHECKPOINTS, RANKS, check_program, checkpoint, kill_at_once
 from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
-RANKS, BLOCK, BLOCKS = 3, 8192, 24
+WAYS = [("spawn", 0, "memory"), ("thread", 1, "memory"), ("spawn", 1, "replica")]
+MORE_WAYS = slow(("spawn", 2, "memory"), ("thread", 0, "memory"), ("thread", 1, "replica"))
 
 
-def content(seed: int) -> bytes:
-    """As content() of the program."""
-    places = np.arange(BLOCK * BLOCKS * RANKS)
-    return ((places * 7 + places // BLOCK + seed) % 251 + 1).astype(np.uint8).tobytes()
-
-
-@pytest.mark.parametrize(("mode", "per_node"), [("spawn", 0), ("thread", 1), *slow(("spawn", 2), ("thread", 0))])
-def test_what_is_closed_is_there(tmp_path: pathlib.Path, mode: str, per_node: int) -> None:
+@pytest.mark.parametrize(("mode", "per_node", "level"), [*WAYS, *MORE_WAYS])
+def test_what_is_closed_is_there(tmp_path: pathlib.Path, mode: str, per_node: int, level: str) -> None:
     """Inside the job from the close on, whatever is done with it; for others when the job has ended, and as a whole."""
-    launch = python_run([PROGRAMS / "delegates_staged.py", tmp_path, mode], RANKS,
+    launch = python_run([PROGRAMS / "delegates_staged.py", tmp_path, mode, level], RANKS,
                         env={"MPIOX_RANKS_PER_NODE": str(per_node)}, timeout_s=120, preload=True)
-    line = next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))
-    assert json.loads(line[5:]) == [], launch.describe()
-    assert launch.stderr.count("mpiio_ext:") == 1, launch.describe()
-    assert "native: mpiox_close=staged needs I/O delegates" in launch.stderr, launch.describe()
-    expected = {"again": content(2)[: len(content(2)) // 2], "alone": content(4)[:BLOCK] + content(3)[BLOCK:],
-                "native": content(5), "old": content(6), "gone": content(8), "there": content(10), "sync": content(13),
-                "beside": content(23), "last": content(14)}
-    assert {path.name for path in tmp_path.iterdir()} == set(expected)
-    for name, data in expected.items():
-        assert (tmp_path / name).read_bytes() == data, name
+    check_program(launch, tmp_path, level)
 
 
 AGAIN = """
@@ -76,16 +62,6 @@ def test_pnetcdf_finds_whole_files_alone(tmp_path: pathlib.Path) -> None:
 
 # ---- from outside ----------------------------------------------------------------------------------------------------
 
-CHECKPOINTS = PROGRAMS / "delegates_staged_deaths.py"
-
-
-def checkpoint(number: int) -> bytes:
-    """As that program writes file `number`."""
-    whole = np.zeros((36, 6000), np.uint8)
-    whole[:, :5000] = ((np.arange(36) + number) % 251 + 1)[:, None]
-    return whole.tobytes()[:-1000]
-
-
 def command(folder: pathlib.Path, files: int, pause_s: float) -> list[str]:
     """Return how that program is started."""
     return [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(folder), str(files), str(pause_s)]
@@ -113,7 +89,7 @@ def test_it_is_seen_and_waited_for(tmp_path: pathlib.Path) -> None:
         files = [file for item in delegates.status() for file in item.files if str(tmp_path) in file.path]
         assert {(file.path, file.hidden, file.draining) for file in files} == {
             (str(tmp_path / ".checkpoint0.staging"), True, True)}  # fmt: skip
-        assert 0 < sum(file.dirty_bytes for file in files) <= 36 * 5000
+        assert 0 < sum(file.dirty_bytes for file in files) <= CHECKPOINT_BYTES
         assert "is written" in asked("status", "--once")[1]
         status, text = asked("wait", "--timeout", "0s", first)
         assert status == 1
@@ -142,6 +118,36 @@ def test_evenly_until_the_next(tmp_path: pathlib.Path) -> None:
         assert running.status(120) == 0, running.text()
     assert len(left) > 3, left
     assert (tmp_path / "checkpoint1").read_bytes() == checkpoint(1)
+
+
+def test_the_arbiters_nodes_write_it(tmp_path: pathlib.Path) -> None:
+    """Files are with the I/O nodes that the job had when they were written, and stay there when it is given others."""
+    folder, arbiter = tmp_path / "files", tmp_path / "arbiter"
+    folder.mkdir()
+    (arbiter / "jobs").mkdir(parents=True)
+    given: dict[int, set[int]] = {0: {0, 1, 2, 3}}
+    env = hints(mpiox_delegates=4, mpiox_delegate_page="4k", striping_unit="4k", mpiox_drain_rate=4000,
+                mpiox_arbiter=arbiter)  # fmt: skip
+    with job(command(folder, 4, 3), tmp_path / "log", env) as running:
+        for number, nodes in enumerate([(2, 3), (0,), (1, 2), (3,)]):
+            running.wait_for(f"closed {number}", 120)
+            status = delegates.status()
+            for done in given:
+                having = {item.delegate for item in status for file in item.files
+                          if file.path == f"{folder}/.checkpoint{done}.staging" and file.dirty_bytes > 0}  # fmt: skip
+                assert having <= given[done], (number, done, having, given)
+                assert having or (folder / f"checkpoint{done}").exists()
+            names = [item.job for item in announcements.read_all(arbiter)[0]]
+            mapfile.write(arbiter, mapfile.Map(number + 1, dict.fromkeys(names, nodes)))
+            while number < 3 and {item.applied for item in announcements.read_all(arbiter)[0]} != {number + 1}:
+                assert running.process.poll() is None and f"closed {number + 1}" not in running.text(), running.text()
+            given[number + 1] = set(nodes)
+        for pid in running.delegates():
+            os.kill(pid, signal.SIGUSR1)
+        assert running.status(120) == 0, running.text()
+        assert not running.left(60)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        f"checkpoint{number}": checkpoint(number) for number in range(4)}  # fmt: skip
 
 
 def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path) -> None:
@@ -196,10 +202,92 @@ def test_what_the_file_system_refuses(tmp_path: pathlib.Path) -> None:
                                                         ".checkpoint1.staging.parts"}  # fmt: skip
     assert all(str(path) in said for path in caches.iterdir()), said
     recovered = [recover_cache(path) for path in caches.iterdir()]
-    assert sum(moved for moved, _ in recovered) == 36 * 5000
+    assert sum(moved for moved, _ in recovered) == CHECKPOINT_BYTES
     assert not [path for _, failed in recovered for path in failed]
     assert not list(caches.iterdir())
     assert (folder / "checkpoint1").read_bytes() == checkpoint(1)
+
+
+#: Size of `small_disk`: a checkpoint, of 216 KiB, and little else.
+DISK_KIB = 288
+
+
+@pytest.mark.parametrize(("what", "then"), [("full", "goes on"), ("full", "killed"), ("read-only", "killed"),
+                                            *slow(("full", "ends"))])  # fmt: skip
+def test_disk_refuses(small_disk: pathlib.Path, tmp_path: pathlib.Path, what: str, then: str) -> None:
+    """A real one. The file is named, with where its bytes are, until the disk takes them: then it is whole."""
+    (caches := tmp_path / "caches").mkdir()
+    path, other = small_disk / "checkpoint0", small_disk / "other"
+    code = errno.ENOSPC if what == "full" else errno.EROFS
+    env = hints(mpiox_delegate_cache_dir=caches, mpiox_drain_patience=5)
+    if what == "full":
+        other.write_bytes(bytes(150 << 10))
+    else:
+        env["MPIOX_FAULT"] = "op=write,path=*0.staging,errno=EROFS"
+    with job(command(small_disk, 1, 0 if then == "ends" else 600), tmp_path / "log", env) as running:
+        running.wait_for("closed 0", 120)
+        check_named(asked("wait", "--patience", "1s", path), path, code, caches)
+        if then == "goes on":
+            other.unlink()
+            assert asked("wait", "--patience", "30s", path) == (0, "")
+            assert path.read_bytes() == checkpoint(0)
+            return
+        if then == "killed":
+            kill_at_once(marked_processes(running.marker))
+        assert running.status(120) is not None
+        assert not running.left(60), running.text()
+    assert not path.exists()
+    if what == "read-only":
+        mount_again(small_disk, "ro")
+    check_named(asked("recover", caches), path, code, caches)
+    if what == "full":
+        other.unlink()
+    else:
+        mount_again(small_disk, "rw")
+    status, text = asked("recover", caches)
+    assert (status, "cannot" in text) == (0, False), text
+    assert not list(caches.iterdir())
+    assert {found.name for found in small_disk.iterdir()} == {"checkpoint0"}
+    assert path.read_bytes() == checkpoint(0)
+
+
+def check_named(answer: tuple[int, str], path: pathlib.Path, code: int, caches: pathlib.Path) -> None:
+    """A command has failed, and says why, and in which caches the bytes are."""
+    status, text = answer
+    assert status == 1, text
+    assert f"{path} cannot be written: {os.strerror(code)}; its bytes are in {caches}/mpiox." in text
+
+
+@pytest.mark.parametrize(("level", "keep"), [("replica", 0), ("memory", 0.3), *slow(("replica", 0.3), ("disk", 0),
+                                             ("memory", 0), ("memory", 0.1))])  # fmt: skip
+def test_disk_of_a_cache_fails_later(tmp_path: pathlib.Path, level: str, keep: float) -> None:
+    """The cache of one delegate cannot be read any more. What was closed is whole, or named; the program goes on."""
+    folder, caches = tmp_path / "files", tmp_path / "caches"
+    folder.mkdir()
+    caches.mkdir()
+    path = folder / "checkpoint0"
+    env = {**hints(mpiox_delegate_cache_dir=caches, mpiox_delegate_ack=level, mpiox_drain_rate=20000),
+           "MPIOX_RANKS_PER_NODE": "1" if level == "replica" else "0"}  # fmt: skip
+    with job(command(folder, 2, 2), tmp_path / "log", env) as running:
+        running.wait_for("closed 0", 120)
+        cache = next(caches.iterdir())
+        os.truncate(cache, int(cache.stat().st_size * keep) // 4096 * 4096)
+        assert running.status(120) == 0, running.text()
+        assert not running.left(60), running.text()
+        said = running.text()
+    assert f"its cache in {caches} cannot be read any more: the disk has failed, or the file was cut" in said
+    assert (folder / "checkpoint1").read_bytes() == checkpoint(1)
+    if level == "memory" and not path.exists():
+        status, text = asked("wait", path)
+        assert (status, str(path) in text) == (1, True), text
+        assert keep == 0 or f"of {folder}/.checkpoint0.staging" in said
+    else:
+        assert path.read_bytes() == checkpoint(0), said
+
+
+def mount_again(folder: pathlib.Path, options: str) -> None:
+    """Change a mounted disk."""
+    subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True, capture_output=True, timeout=20)
 
 
 def test_caches_that_are_not_used(tmp_path: pathlib.Path) -> None:

@@ -2,65 +2,41 @@
 
 tests/programs/delegates_staged_deaths.py closes checkpoints that its delegates write slowly, out of caches on a disk.
 At a moment that is drawn something is killed: a delegate, or it and its supervisor, a rank (then launchers end the
-job), the launcher, or everything that runs. Then what was left is recovered, if there is anything. At no time has a
-file its name before all of it is there.
+job), the launcher, or everything that runs. Then what was left is recovered, if there is anything. Or a node is lost:
+all but the other delegate, which has copies (level replica, caches in memory). At no time has a file its name before
+all of it is there.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import pathlib
 import random
 import signal
+import subprocess
 import time
-from collections.abc import Iterable
 
-import numpy as np
 import pytest
 
 from mpiio_ext.delegates.cli_draining import recover_cache
-from support.launch import PROGRAMS, launcher, marked_processes, preload_environment
+from support.launch import launcher, marked_processes, preload_environment
 from support.processes import Job, job, words
+from support.staged import CHECKPOINTS, RANKS, check_names, checkpoint, closed, kill_at_once, send
 from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
-RANKS, FILES, BLOCK, BLOCKS = 3, 5, 5000, 12
+FILES = 5
 LIMIT_S, GRACE_S = 60.0, 60.0
-WHO = ("delegate", "both", "rank", "launcher", "everything")
-
-
-def content(number: int) -> bytes:
-    """As the program writes file `number`."""
-    whole = np.zeros((BLOCKS * RANKS, BLOCK + 1000), np.uint8)
-    whole[:, :BLOCK] = ((np.arange(BLOCKS * RANKS) + number) % 251 + 1)[:, None]
-    return whole.tobytes()[:-1000]
-
-
-def closed(running: Job) -> list[int]:
-    """Return the files that all ranks have closed."""
-    return [int(line.split()[1]) for line in running.text().splitlines() if line.startswith("closed ")]
-
-
-def check_names(folder: pathlib.Path, text: str) -> None:
-    """Whatever has its name is whole."""
-    for path in folder.glob("checkpoint*"):
-        assert path.read_bytes() == content(int(path.name.removeprefix("checkpoint"))), f"{path.name}\n{text}"
-
-
-def send(pids: Iterable[int], number: signal.Signals) -> None:
-    """Send a signal to those that are still there."""
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
+WHO = ("delegate", "both", "rank", "launcher", "everything", "node")
 
 
 def kill(running: Job, who: str, rng: random.Random) -> None:
     """Kill; everything is stopped before, so that nobody writes for another one."""
     if who == "everything":
-        everything = marked_processes(running.marker)
-        send(everything, signal.SIGSTOP)
-        send(everything, signal.SIGKILL)
+        kill_at_once(marked_processes(running.marker))
+    elif who == "node":
+        other = slice(index := rng.randrange(2), index + 1)
+        spared = {running.process.pid, *running.delegates()[other], *running.supervisors()[other]}
+        kill_at_once(pid for pid in marked_processes(running.marker) if pid not in spared)
     elif who == "launcher":
         send([running.process.pid], signal.SIGKILL)
     elif who == "rank":
@@ -80,12 +56,14 @@ def die(folder: pathlib.Path, who: str, seed: int) -> int:
     files, caches = folder / "files", folder / "caches"
     files.mkdir(parents=True)
     caches.mkdir()
-    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:mpiox_delegate_cache_dir={caches}:" \
+    more = "mpiox_delegate_ack=replica" if who == "node" else f"mpiox_delegate_cache_dir={caches}"
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:{more}:" \
             "striping_unit=16k:mpiox_close=staged:mpiox_drain_rate=150k"  # fmt: skip
-    command = [str(launcher()), "-n", str(RANKS), "python", str(PROGRAMS / "delegates_staged_deaths.py"), str(files),
+    env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1" if who == "node" else "0"}
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files),
                str(FILES), "0.05"]  # fmt: skip
     after = rng.randrange(FILES)
-    with job(command, folder / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
+    with job(command, folder / "log", env) as running:
         running.wait_for(f"closed {after}", LIMIT_S)
         time.sleep(rng.random() * 0.2)
         certain = closed(running)
@@ -111,19 +89,21 @@ def test_what_was_closed_is_not_lost(tmp_path: pathlib.Path, who: str) -> None:
     assert recovered > 0 or who != "everything"
 
 
-@pytest.mark.parametrize("pattern", ["*", *slow("*checkpoint*")])
-def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str) -> None:
+@pytest.mark.parametrize(("pattern", "level"), [("*", "replica"), *slow(("*", "memory"), ("*checkpoint*", "memory"))])
+def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str, level: str) -> None:
     """The next job with these disks reads what a killed one had closed, though nothing of it was in a file yet.
 
-    The delegates of that pattern start in MPI_Init, or when the first of these files is opened.
+    The delegates of that pattern start in MPI_Init, or when the first of these files is opened. Copies in the caches
+    are not needed then, and nothing of them is left.
     """
     files, caches = tmp_path / "files", tmp_path / "caches"
     files.mkdir()
     caches.mkdir()
     hints = f"{pattern}:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:" \
-            f"mpiox_delegate_cache_dir={caches}:mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
-    env = {**preload_environment(), "MPIOX_HINTS": hints}
-    program = [str(launcher()), "-n", str(RANKS), "python", str(PROGRAMS / "delegates_staged_deaths.py"), str(files)]
+            f"mpiox_delegate_cache_dir={caches}:mpiox_delegate_ack={level}:" \
+            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1" if level == "replica" else "0"}
+    program = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files)]
     with job([*program, "2", "600"], tmp_path / "log", env) as running:
         running.wait_for("closed 0", LIMIT_S)
         kill(running, "everything", random.Random(0))
@@ -134,7 +114,31 @@ def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str) -> None
         assert "read 0" in running.text()
         assert not running.left(GRACE_S)
     assert not list(caches.iterdir())
-    assert (files / "checkpoint0").read_bytes() == content(0)
+    assert (files / "checkpoint0").read_bytes() == checkpoint(0)
+
+
+@pytest.mark.parametrize("lost", [0, *slow(1)])
+def test_recover_on_all_nodes_but_one(tmp_path: pathlib.Path, lost: int) -> None:
+    """Level replica, and everything is killed: the caches of one node alone have all that was closed, in copies too."""
+    files, caches = tmp_path / "files", [tmp_path / "first", tmp_path / "second"]
+    for folder in (files, *caches):
+        folder.mkdir()
+    hints = "*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:" \
+            f"mpiox_delegate_cache_dir={caches[0]};{caches[1]}:mpiox_delegate_ack=replica:" \
+            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1"}
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "2", "600"]
+    with job(command, tmp_path / "log", env) as running:
+        running.wait_for("closed 0", LIMIT_S)
+        kill(running, "everything", random.Random(0))
+        assert not running.left(GRACE_S)
+    assert not (files / "checkpoint0").exists()
+    for folder in (caches[1 - lost], caches[lost]):  # the second one comes back later: what it has is there already
+        done = subprocess.run(["mpiio-ext", "delegates", "recover", str(folder)], capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False)  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (files / "checkpoint0").read_bytes() == checkpoint(0)
+        assert not list(folder.iterdir())
 
 
 @pytest.mark.slow

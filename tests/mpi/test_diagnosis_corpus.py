@@ -27,8 +27,7 @@ def arguments(tmp_path: pathlib.Path) -> argparse.Namespace:
     path = darshan_runtime()
     wrapper = str(pathlib.Path(sys.prefix) / "bin" / "mpicc")
     program = cbuild.compile_c([wrapper, "-O2", *cbuild.FLAGS, *diagnosis_corpus.SOURCES], "diagnosis_kinds")
-    slow = str(cbuild.ROOT / "benchmarks" / "slow_storage.c")
-    shim = cbuild.compile_c([cbuild.compiler(), "-O2", "-shared", "-fPIC", slow, "-ldl"], "slow_storage.so")
+    shim = cbuild.slow_storage()
     tools = {"darshan": path, "program": str(program), "slow_storage": str(shim)}
     return argparse.Namespace(tools=tools, path=tmp_path, logs=tmp_path)
 

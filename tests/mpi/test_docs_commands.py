@@ -8,6 +8,7 @@ Marks: :mod:`support.documents`.
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -29,15 +30,20 @@ pytestmark = pytest.mark.mpi
 DOCS = ROOT / "docs"
 TUTORIAL = DOCS / "tutorial" / "first-hour.md"
 #: Pages that every run of the tests goes through, and those that --run-slow adds.
-HOW_TO = ("hdf5", "delegates", "lustre", "slurm", "cray", "darshan", "read-a-run", "timeline", "watch")
+HOW_TO = (
+    "hdf5", "hints", "delegates", "lustre", "slurm", "cray", "darshan", "read-a-run", "subfiles", "timeline", "watch",
+)  # fmt: skip
 QUICK = (TUTORIAL, *(DOCS / "howto" / f"{name}.md" for name in HOW_TO))
+SLOW_HOW_TO = (
+    "arbitrate", "ask-a-store", "check", "checkpoint", "find-hints", "install", "measure", "program-or-system",
+    "read-a-report", "synthesize", "trace", "why-was-my-job-slow",
+)  # fmt: skip
+SLOW_EXPLANATIONS = ("cached-collectives", "file-domains", "interposition", "locks", "metrics")
 SLOW = (
     ROOT / "README.md",
-    DOCS / "howto" / "checkpoint.md",
-    DOCS / "howto" / "container.md",
-    DOCS / "howto" / "read-a-report.md",
-    DOCS / "explanation" / "methods.md",
-    DOCS / "explanation" / "overview.md",
+    *(DOCS / "howto" / f"{name}.md" for name in SLOW_HOW_TO),
+    *(DOCS / "explanation" / f"{name}.md" for name in SLOW_EXPLANATIONS),
+    *(DOCS / "reference" / f"{name}.md" for name in ("c-api", "delegates", "sources", "suites", "trace-formats")),
 )
 #: Pages on one subject, of which some blocks run; the others need logs of a machine, other programs, or hours.
 TOPICS = tuple(
@@ -121,6 +127,15 @@ def compare(page: pathlib.Path, printed: dict[int, str]) -> int:
     return compared
 
 
+def test_pages_with_commands_are_run() -> None:
+    with_commands = {
+        page for page in DOCS.rglob("*.md")
+        if "notes" not in page.parts and any(block.is_command and block.mark != "not run"
+                                             for block in documents.blocks(page))
+    }  # fmt: skip
+    assert with_commands <= {*QUICK, *SLOW, *TOPICS, *DOCS.glob("*.md"), *(DOCS / "project").glob("*.md")}
+
+
 @pytest.mark.parametrize("page", QUICK, ids=lambda page: page.stem)
 def test_commands_of_a_page(page: pathlib.Path, folder: pathlib.Path) -> None:
     printed = run_page(page, folder, slow=False)
@@ -134,11 +149,9 @@ def test_all_commands_of_a_page(page: pathlib.Path, folder: pathlib.Path) -> Non
     printed = run_page(page, folder, slow=True)
     assert printed
     compare(page, printed)
-    if page.name == "overview.md":
-        assert (folder / "DIR" / "comparison.html").exists()
-    if page.name == "pioneer-advise.md":
+    if page.name == "find-hints.md":
         assert any("traced: " in text for text in printed.values())
-    if page.name == "methods.md":
+    if page.name == "file-domains.md":
         for drawing in folder.glob("*.svg"):
             same_drawing(drawing, DOCS / "images" / "methods" / drawing.name)
 
@@ -156,6 +169,7 @@ def compiled(line: documents.CompileLine, folder: pathlib.Path) -> subprocess.Co
             (folder / place.name).symlink_to(place)
     pages = {TUTORIAL, *([line.page] if line.page.suffix == ".md" else [])}
     for block in (block for page in pages for block in documents.blocks(page) if block.mark == "file"):
+        (folder / block.argument).unlink(missing_ok=True)  # never through a link into the sources
         (folder / block.argument).write_text(block.text, encoding="utf-8")
         (folder / "app.c").write_text(block.text, encoding="utf-8") if block.argument == "columns.c" else None
     script = f"set -e\n{line.before}\n{line.command}\n"
@@ -176,11 +190,11 @@ def test_every_compile_line_of_the_documents_compiles(line: documents.CompileLin
 
 def test_no_compile_line_is_overlooked() -> None:
     found = {str(line.page.relative_to(ROOT)) for line in documents.compile_lines()}
-    assert found >= {"benchmarks/slow_storage.c", "benchmarks/README.md", "docs/c-api.md", "docs/howto/delegates.md"}
+    assert found >= {"benchmarks/slow_storage.c", "benchmarks/README.md", "docs/reference/c-api.md",
+                     "docs/howto/delegates.md"}
 
 
 def test_no_page_is_left_out() -> None:
-    assert len(TOPICS) >= 10
     with_commands = {
         page
         for name in ("tutorial", "howto", "explanation", "reference")
@@ -190,17 +204,40 @@ def test_no_page_is_left_out() -> None:
     assert with_commands | {ROOT / "README.md"} == {*QUICK, *SLOW}
 
 
-@pytest.mark.slow
-def test_the_site_is_built(family: str, tmp_path: pathlib.Path) -> None:
-    """`make docs` ends without a warning; the search index is there, and a page in it."""
+@pytest.fixture(scope="module")
+def site(family: str) -> pathlib.Path:
+    """Return the folder of the site, which `make docs` has built without a warning."""
     command = [str(ROOT / "scripts" / "docs"), family]
     done = run_bounded(command, env=environment(), timeout_s=300, cwd=ROOT, check=False)
     if done.returncode != 0 and "pip install" in done.stderr:
         pytest.skip("Sphinx cannot be installed: no package index can be reached")
     assert done.returncode == 0, done.describe()
-    site = ROOT / "build" / "docs" / "html"
+    return ROOT / "build" / "docs" / "html"
+
+
+@pytest.mark.slow
+def test_the_site_is_built(site: pathlib.Path) -> None:
     assert "docs/index.html" in (site / "index.html").read_text(encoding="utf-8")
     assert "docs/tutorial/first-hour" in (site / "searchindex.js").read_text(encoding="utf-8")
     assert "mpiox_partition" in (site / "docs" / "reference" / "hints.html").read_text(encoding="utf-8")
     local = [page.name for page in site.rglob("*.html") if str(ROOT) in page.read_text(encoding="utf-8")]
     assert not local, f"paths of this machine: {local}; a constant wants ':meta hide-value:' in its comment"
+
+
+#: What people type, and the page that answers it.
+SEARCHES = {
+    "h5py": "howto/hdf5", "segfault": "reference/messages", "slow checkpoint": "howto/checkpoint",
+    "lustre stripe": "howto/lustre", "cb_nodes": "reference/hints", "darshan": "howto/darshan",
+    "delegates": "howto/delegates", "netcdf": "howto/hdf5", "slurm srun": "howto/slurm", "hang": "reference/messages",
+    "nfs slow": "reference/messages", "asynchronous checkpoint": "howto/checkpoint", "gpu": "explanation/limitations",
+    "independent write with filters": "howto/hdf5", "hang write_at_all": "reference/messages",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("node") is None, reason="the search is JavaScript, and node is not installed")
+def test_the_search_finds_the_page_among_the_first_three(site: pathlib.Path) -> None:
+    command = ["node", str(ROOT / "tests" / "support" / "search.js"), str(site), *SEARCHES]
+    found = json.loads(run_bounded(command, env=environment(), timeout_s=60).stdout)
+    missed = {query: found[query][:3] for query, page in SEARCHES.items() if f"docs/{page}" not in found[query][:3]}
+    assert not missed

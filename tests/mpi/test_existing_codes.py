@@ -16,6 +16,7 @@ import pytest
 
 from support import codes
 from support.launch import Launch, base_environment, json_lines, launcher, mpi_run, run_bounded
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -216,6 +217,22 @@ def test_hints_of_pnetcdf_are_not_swallowed(extension: str, tmp_path: pathlib.Pa
         complaint = f'hint nc_header_align_size cannot reach PnetCDF from here: set PNETCDF_HINTS="{hints}"; ignored'
         assert launch.stderr.count(complaint) == (variable == "MPIOX_HINTS"), launch.stderr
     assert sizes["MPIOX_HINTS"] == sizes[""] < sizes["PNETCDF_HINTS"]
+
+
+@pytest.mark.parametrize(("name", "ranks"), [("flashio", 2), ("vpicio", 5), *slow(("flashio", 5), ("vpicio", 2),
+                                             ("btio", 4), ("ipic3d", 2), ("ipic3d", 5))])  # fmt: skip
+def test_staged_closes_change_no_byte(extension: str, tmp_path: pathlib.Path, name: str, ranks: int) -> None:
+    """Codes that close, open and read again while delegates write: the files are those of the MPI library."""
+    found = {}
+    for close in ("native", "staged"):
+        (folder := tmp_path / close).mkdir()
+        hints = "*:mpiox_delegates=2:mpiox_delegate_cache=4m:mpiox_close=staged:mpiox_drain_rate=200k"
+        launch = mpi_run(program(name, folder), ranks, env={"MPIOX_HINTS": hints} if close == "staged" else {},
+                         preload=close == "staged", timeout_s=120)  # fmt: skip
+        assert f"{name} verified" in launch.stdout and "mpiio_ext:" not in launch.stderr, launch.describe()
+        found[close] = {path.name: path.read_bytes() for path in codes.files(name, folder)}
+        assert found[close] and not list(folder.glob(".*")), launch.describe()
+    assert found["staged"] == found["native"]
 
 
 def test_statistics_as_text_name_the_hints(extension: str, tmp_path: pathlib.Path) -> None:

@@ -48,10 +48,12 @@ USUAL = {
     "mpiox_delegate_owners": ("1", DELEGATES),
     "mpiox_drain_rate": ("1m", DELEGATES),
     "mpiox_drain_patience": ("60", DELEGATES),
+    "mpiox_subfile_unit": ("64k", f"{ROUNDS}:mpiox_subfiles=3"),
 }
 #: Texts that are numbers: values and surroundings. (Of ``*:0`` ROMIO itself says at open that no aggregator matches.)
 COUNTS = {
     "mpiox_delegates": (("0", "1", "50%", "100%", "per_node=1", "per_node=576", "576"), "mpiox_delegate_mode=thread"),
+    "mpiox_subfiles": (("0", "1", "4096", "per_node=1", "per_server"), f"{ROUNDS}:mpiox_subfile_unit=4k"),
     "cb_config_list": (("*:1", "*:2147483647", "*:*"), ROUNDS),
 }
 #: The most that is tried: a slice of a second in which a server is not served is waited for at every request.

@@ -9,6 +9,7 @@ import pytest
 
 from support.cbuild import mpi_program
 from support.launch import Launch, mpi_run, with_last_words
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -103,22 +104,75 @@ fh.Close()
 LAST_WORD = """
 inject.inject_operation.argtypes = [ctypes.c_char_p, ctypes.c_int]
 assert all(comm.allgather(access(True)[1] and access(False)[1]))
-if comm.rank == 2:
-    inject.inject_operation(sys.argv[2].encode(), int(sys.argv[3]))
-access(True)
+access(True, True, ("inject_operation", sys.argv[2].encode(), int(sys.argv[3])) if comm.rank == 2 else None)
+"""
+
+OUTCOME = """
+inject.inject_operation.argtypes = [ctypes.c_char_p, ctypes.c_int]
+each, places = int(sys.argv[2]), [word.split(",") for word in sys.argv[3:]]
+assert all(comm.allgather(access(True)[1] and access(False)[1]))
+good, node = fh, comm.rank // each
+
+def classes(call, arm=(b"-", 0)):
+    inject.inject_operation(*arm)
+    comm.Barrier()
+    code = call()
+    missed = comm.rank % each == 0 and inject.inject_done()
+    inject.inject_operation(b"", -1)
+    return comm.allgather(code), comm.allgather(missed)
+
+def close():
+    try:
+        fh.Close()
+    except MPI.Exception as error:
+        return error.Get_error_class()
+    return 0
+
+# Nodes whose storage fails, the node whose leader MPI fails for, and where in the call; "C": as the file is closed.
+for failing, (name, n, what), deaf in itertools.product(("0", "1", "01"), places, (0, 1)):
+    fh = MPI.File.Open(comm, f"{path}.{failing}.{what}", MPI.MODE_CREATE | MPI.MODE_RDWR)
+    arm = ("inject_operation", name.encode(), int(n)) if comm.rank == deaf * each else None
+    if what == "C":
+        codes, missed = classes(close, arm[1:] if arm else (b"-", 0))
+    else:
+        codes, missed = classes(lambda: access(True, True, arm)[0])
+    assert any(missed), (failing, name, n, deaf)
+    knows = [rank // each != deaf or str(deaf) in failing for rank in range(comm.size)]
+    assert all(codes), (failing, name, n, deaf, codes)
+    assert {code for code, known in zip(codes, knows) if known} == {MPI.ERR_IO}, (failing, name, n, deaf, codes)
+    if what != "C":  # what was told to a leader that did not know of it is not taken for the next call's
+        codes, missed = classes(lambda: access(True, True)[0])
+        assert set(codes) == {MPI.ERR_IO} and not any(missed), (failing, name, n, deaf, codes)
+        fh.Close()
+    fh = good
+    assert all(comm.allgather(access(True)[1] and access(False)[1]))
+if comm.rank == 0:
+    print("verified")
+fh.Close()
 """
 
 
-def launch(extension: str, folder: pathlib.Path, text: str, *arguments: str, check: bool = True) -> Launch:
-    """Run the program on four ranks of two pretended nodes."""
+def launch(
+    extension: str,
+    folder: pathlib.Path,
+    text: str,
+    *arguments: str,
+    check: bool = True,
+    nodes: tuple[int, int] = (2, 2),
+    faults: str | None = None,
+) -> Launch:
+    """Run the program on so many pretended nodes of so many ranks each."""
     script = folder / "program.py"
     script.write_text(HEAD + text, encoding="utf-8")
     environment = {
         "LD_PRELOAD": f"{mpi_program('inject', '-shared', '-fPIC')}:{extension}",
-        "MPIOX_HINTS": "*:mpiox_exchange=two_phase:cb_buffer_size=32k:cb_nodes=2",
-        "MPIOX_RANKS_PER_NODE": "2",
+        "MPIOX_HINTS": f"*:mpiox_exchange=two_phase:cb_buffer_size=32k:cb_nodes={nodes[0]}",
+        "MPIOX_RANKS_PER_NODE": str(nodes[1]),
     }
-    return mpi_run([sys.executable, script, str(folder), *arguments], 4, env=environment, timeout_s=100, check=check)
+    if faults:
+        environment["MPIOX_FAULT"] = faults
+    words = [sys.executable, script, str(folder), *arguments]
+    return mpi_run(words, nodes[0] * nodes[1], env=environment, timeout_s=100, check=check)
 
 
 def test_a_view_that_no_memory_holds(extension: str, tmp_path: pathlib.Path) -> None:
@@ -150,3 +204,23 @@ def test_a_leader_that_cannot_go_on(
     assert not done.timed_out, done.describe()
     assert done.returncode != 0, done.describe()
     assert f"rank 2: {message}" in done.stderr, done.describe()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "each", "places"),
+    [
+        (2, 2, ["Isend,2,W", "Irecv,2,W", "Irecv,0,C", "Isend,0,C"]),
+        *slow((18, 1, ["Iallreduce,0,W", "Iallreduce,0,C"])),
+    ],
+)
+def test_an_outcome_that_a_leader_does_not_hear(
+    extension: str, tmp_path: pathlib.Path, nodes: int, each: int, places: list[str]
+) -> None:
+    """Where storage fails, and MPI fails for a leader in the last agreement: an error on every rank, and none waits."""
+    faults = ";".join(
+        f"op={op},rank={rank},path=*/file.{('0*', '*1')[rank // each]}.{op[0].upper()},errno=EIO"
+        for rank in range(2 * each)
+        for op in ("write", "close")
+    )
+    done = launch(extension, tmp_path, OUTCOME, str(each), *places, nodes=(nodes, each), faults=faults)
+    assert "verified" in done.stdout, done.describe()

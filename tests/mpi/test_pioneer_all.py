@@ -109,7 +109,7 @@ def test_ranks_that_fail_are_the_error_of_their_step(tmp_path: pathlib.Path) -> 
 
 
 def test_step_by_step_with_duplicates(tmp_path: pathlib.Path) -> None:
-    """The same by the commands of the single steps, as docs/pioneer.md has them; closes of duplicates do not count."""
+    """The same by the commands of the single steps, as the how-to page has them; closes of duplicates do not count."""
     (tmp_path / "data").mkdir()
     program = tmp_path / "program.py"
     program.write_text(f"""

@@ -21,7 +21,7 @@ from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
-DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "pioneer.md"
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "howto" / "synthesize.md"
 
 
 @pytest.mark.parametrize("ranks", [1, 3, *slow(2, 4)])

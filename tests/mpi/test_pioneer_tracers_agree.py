@@ -58,7 +58,7 @@ def sanitized(reader: Any, folder: pathlib.Path) -> tuple[TraceInfo, pa.Table]:
 def run_under_ltrace(
     family: str, tracer: str, words: list[Any], traces: pathlib.Path, calls: str = "MPI_*", seconds: float = 120
 ) -> None:
-    """Trace a program on RANKS ranks, as docs/pioneer-traces.md says; the traces are traces/trace.RANK."""
+    """Trace a program on RANKS ranks, as docs/reference/trace-formats.md says; the traces are traces/trace.RANK."""
     traces.mkdir()
     name = "ltrace.conf" if family == "openmpi" else "ltrace-mpich.conf"
     prototypes = pathlib.Path(ltrace.__file__).with_name(name)

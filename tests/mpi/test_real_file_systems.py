@@ -1,6 +1,6 @@
 """Real distributed file systems with a client on each host: every partition method, MPI's rules, random programs.
 
-GlusterFS volumes, CephFS and MooseFS on the cluster of namespaces; see docs/clusters.md. What cannot be had is skipped.
+GlusterFS volumes, CephFS and MooseFS on the cluster of namespaces (docs/project/clusters.md). What lacks is skipped.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Layouts of files on real distributed file systems, and files created with a striping: what servers and clients say.
 
-GlusterFS volumes, CephFS and MooseFS on the cluster of namespaces; see docs/layout.md and docs/clusters.md.
+GlusterFS volumes, CephFS and MooseFS on the cluster of namespaces: docs/reference/layout.md, docs/project/clusters.md.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -12,8 +13,9 @@ import sys
 import numpy as np
 import pytest
 
+from mpiio_ext.cli import endings
 from mpiio_ext.pioneer.darshan import recordings
-from support import cbuild
+from support import cbuild, strangers
 from support.launch import base_environment
 from support.traced import tracing
 
@@ -130,6 +132,49 @@ def test_a_folder_that_cannot_be_written(program: pathlib.Path, tmp_path: pathli
     assert done.returncode == 0
     assert done.stderr.count("\n") == 1
     assert "check that the folder can be written" in done.stderr
+
+
+#: Listens where the watcher of recordings would, and says who comes and goes.
+WATCHER = """
+import socket, sys
+door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+door.bind("\\0" + sys.argv[1])
+door.listen(1)
+print("listens", flush=True)
+guest = door.accept()[0]
+print("came", flush=True)
+guest.recv(1)
+print("gone", flush=True)
+"""
+
+
+def says(process: subprocess.Popen[bytes], within_s: float = 60.0) -> str:
+    """Return the next line of a process, whose output has no buffer; "" where there is none for so long."""
+    assert process.stdout is not None
+    return process.stdout.readline().decode().strip() if select.select([process.stdout], [], [], within_s)[0] else ""
+
+
+@pytest.mark.parametrize("stranger", [False, True], ids=["same_user", "another_user"])
+def test_only_a_watcher_of_the_same_user_is_trusted(stranger: bool, tmp_path: pathlib.Path, family: str) -> None:
+    """Anybody may take its name: another user's connection is closed at once, while the program goes on."""
+    if stranger:
+        strangers.need()
+    python = strangers.PYTHON if stranger else [sys.executable, "-c"]
+    variables = base_environment() | tracing(tmp_path / "trace") | {"MPIOX_TRACE_MODE": "recording"}
+    words = [*python, WATCHER, endings.door_name(tmp_path / "trace")]
+    program = [sys.executable, "-c", "open('data', 'w').write('a'); input()"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdout=pipe, bufsize=0) as watcher:
+        try:
+            assert says(watcher) == "listens"
+            with subprocess.Popen(program, stdin=pipe, env=variables, cwd=tmp_path) as recorded:
+                assert says(watcher) == "came"
+                assert says(watcher, 60.0 if stranger else 1.0) == ("gone" if stranger else "")
+                assert recorded.poll() is None
+                recorded.communicate(b"\n", timeout=60)
+            assert recorded.returncode == 0 and (stranger or says(watcher) == "gone")
+        finally:
+            watcher.kill()
 
 
 def test_another_program(tmp_path: pathlib.Path, family: str) -> None:

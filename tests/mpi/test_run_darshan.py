@@ -20,7 +20,7 @@ import darshan_counters
 pytestmark = pytest.mark.mpi
 
 RUN = [sys.executable, "-m", "mpiio_ext", "run"]
-#: Counters that differ when both see the same calls; docs/howto/darshan.md says why.
+#: Counters that differ when both see the same calls; docs/howto/darshan.md says how.
 DIFFERENT = {"POSIX_FILENOS", "POSIX_MMAPS", "POSIX_STATS", "POSIX_MEM_NOT_ALIGNED", "POSIX_MEM_ALIGNMENT"}
 #: What depends on which rank or call was the slowest.
 BY_CLOCK = ("FASTEST_RANK", "SLOWEST_RANK", "TIME_SIZE", "_F_")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import resource
 import sys
@@ -211,6 +212,21 @@ def disk(path: str) -> Any:
     return {"folders": sorted(set(found)), "wrong": wrong, "said": info.Get("mpiox_delegate_cache_dir")}
 
 
+def torn(path: str) -> Any:
+    """Caches in files that somebody cuts while the file is open: what closing says."""
+    file = MPI.File.Open(COMM, path, MODE)
+    for at in range(COMM.rank * RECORD, 64 * PAGE, COMM.size * RECORD):
+        file.Write_at(at, record(at))
+    COMM.Barrier()
+    if COMM.rank == 0:
+        for cache in pathlib.Path(sys.argv[3]).iterdir():
+            os.truncate(cache, int(cache.stat().st_size * float(sys.argv[4])) // PAGE * PAGE)
+    COMM.Barrier()
+    for at in range((64 * PAGE + COMM.rank * RECORD), 80 * PAGE, COMM.size * RECORD):
+        file.Write_at(at, record(at))
+    return attempt(file.Close)
+
+
 def settings(path: str) -> Any:
     """The second file asks for other delegates than the first one has had started."""
     file = MPI.File.Open(COMM, path, MODE)
@@ -226,7 +242,8 @@ def settings(path: str) -> Any:
 
 def main() -> None:
     """Run one case."""
-    cases = (balance, behind, owners, failing, refused, retried, scattered, closing, disk, settings)
+    cases = (balance, behind, owners, failing, refused, retried, scattered, closing, disk, torn,
+             settings)  # fmt: skip
     case = {case.__name__: case for case in cases}[sys.argv[1]]
     seen = COMM.gather(case(str(pathlib.Path(sys.argv[2]).resolve())))
     if COMM.rank == 0:

@@ -1,9 +1,10 @@
 """The newest write of a rank wins while page ranges change hands: tests/mpi/test_arbiter_live.py.
 
-    delegates_remapped_behind.py FILE SECONDS
+    delegates_remapped_behind.py FILE SECONDS LEAST
 
 Rank 0 writes rising numbers to the same places, in a file that is only written, so that small writes are collected.
-After every sync the file must hold the last one of each place. Rank 0 prints one line of JSON.
+After every sync the file must hold the last one of each place. Rank 0 prints one line of JSON. The program ends after
+SECONDS, when LEAST page ranges have changed hands: 60 s at most.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ def write(file: MPI.File, first: int) -> int:
 
 def main() -> None:
     """Write, synchronise, compare."""
-    path, seconds = sys.argv[1], float(sys.argv[2])
+    path, seconds, least = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
     world = MPI.COMM_WORLD
     file = MPI.File.Open(world, path, MPI.MODE_CREATE | MPI.MODE_WRONLY)
-    last = old = 0
+    last = old = remapped = 0
     begun, on = time.monotonic(), True
     while on:
         if world.rank == 0:
@@ -45,8 +46,8 @@ def main() -> None:
                 for place in range(PLACES):
                     plain.seek(place * APART)
                     old += int(np.frombuffer(plain.read(8), np.int64)[0]) != last - PLACES + place + 1
-        on = world.bcast(time.monotonic() - begun < seconds, 0)
-    remapped = mpiio_ext.stats.of(file).remapped_ranges
+        remapped, spent = mpiio_ext.stats.of(file).remapped_ranges, time.monotonic() - begun
+        on = world.bcast(spent < seconds or (remapped < least and spent < 60), 0)
     file.Close()
     if world.rank == 0:
         print(json.dumps({"writes": last, "old": old, "remapped_ranges": remapped}), flush=True)

@@ -1,7 +1,8 @@
 """Files that are closed before they are written: what a program meets when it comes back to them.
 
-``delegates_staged.py FOLDER MODE`` writes files through delegates of that mode with ``mpiox_close=staged``, so slowly
-that each is still being written when it is used again. Rank 0 prints ``SEEN`` and, as JSON, what it has found wrong.
+``delegates_staged.py FOLDER MODE LEVEL`` writes files through delegates of that mode and level of acknowledgement with
+``mpiox_close=staged``, so slowly that each is still being written when it is used again. Rank 0 prints ``SEEN`` and, as
+JSON, what it has found wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ BYTES = BLOCK * BLOCKS * RANKS
 FOLDER = pathlib.Path(sys.argv[1])
 MADE = MPI.MODE_CREATE | MPI.MODE_RDWR
 SERVICE = {"mpiox_delegates": "2", "mpiox_delegate_mode": sys.argv[2], "mpiox_delegate_page": "16k",
-           "mpiox_delegate_cache": "16m", "striping_unit": "16k"}
+           "mpiox_delegate_cache": "16m", "striping_unit": "16k", "mpiox_delegate_ack": sys.argv[3]}
 SLOWLY = {**SERVICE, "mpiox_close": "staged", "mpiox_drain_rate": "40000"}
 NEVER = {**SERVICE, "mpiox_close": "never"}
 wrong: list[str] = []
@@ -94,8 +95,8 @@ def reopened() -> None:
     check("again: collective", fine=holds(file, 2))
     file.Set_size(BYTES // 2)
     check("again: cut", fine=file.Get_size() == BYTES // 2 and holds(file, 2, BYTES // 2))
-    file.Close()
     check("again: still hidden", fine=is_hidden("again"))
+    file.Close()
 
 
 def alone() -> None:
@@ -113,6 +114,19 @@ def alone() -> None:
     found = np.zeros(BLOCK, np.uint8)
     file.Read_at(0, found)
     check("alone: seen by all", fine=bool((found == content(4, BLOCK)).all()))
+    file.Close()
+
+
+def otherwise() -> None:
+    """What is written at another level, or without delegates, stays: old copies do not come back."""
+    make("otherwise", 24)
+    file = opened("otherwise", MPI.MODE_RDWR, {**SLOWLY, "mpiox_delegate_ack": "memory"})
+    check("otherwise: read", fine=holds(file, 24))
+    write(file, 25)
+    file.Close()
+    file = opened("otherwise", MPI.MODE_RDWR, {**SERVICE, "mpiox_delegates": "0"})
+    check("otherwise: written", fine=holds(file, 25))
+    write(file, 26)
     file.Close()
 
 
@@ -284,7 +298,7 @@ def full() -> None:
     COMM.Barrier()
 
 
-for case in (reopened, alone, without_delegates, existing, deleted, exclusive, synchronised, scratch,
+for case in (reopened, alone, otherwise, without_delegates, existing, deleted, exclusive, synchronised, scratch,
              scratch_elsewhere, full):  # fmt: skip
     case()
 make("last", 14)

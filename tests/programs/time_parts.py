@@ -1,5 +1,6 @@
-"""Where ranks spend their time, known beforehand: `time_parts.py FOLDER`; rank 1 comes late by HALF_S.
+"""Where ranks spend their time, known beforehand: `time_parts.py FOLDER`.
 
+Rank 1 comes late by HALF_S four times: to open a file, to two collective calls, and to close the file.
 With SLOW_STORAGE_US as of benchmarks/slow_storage.c, requests to files below FOLDER/slow sleep.
 """
 
@@ -17,11 +18,20 @@ HALF_S, BYTES, REQUESTS = 0.5, 1 << 20, 5
 comm, folder = MPI.COMM_WORLD, pathlib.Path(sys.argv[1])
 data, mode = np.full(BYTES, 7, "u1"), MPI.MODE_CREATE | MPI.MODE_WRONLY
 
-together = MPI.File.Open(comm, str(folder / "together"), mode)
-together.Write_at_all(comm.rank * BYTES, data)
+
+
+def late() -> None:
+    """Come late on rank 1."""
+    time.sleep(HALF_S if comm.rank == 1 else 0)
+
+
 comm.Barrier()
-time.sleep(HALF_S if comm.rank == 1 else 0)
-together.Write_at_all(comm.rank * BYTES, data)
+late()
+together = MPI.File.Open(comm, str(folder / "together"), mode)
+for step in range(2):
+    late()
+    together.Write_at_all((step * comm.size + comm.rank) * BYTES, data)
+late()
 together.Close()
 
 alone = MPI.File.Open(MPI.COMM_SELF, str(folder / "slow" / f"alone.{comm.rank}"), mode)

@@ -1,6 +1,6 @@
 """Several hosts on this one machine, for launches between hosts: the project's cluster (scripts/cluster) under tests.
 
-Hosts are namespaces with real host names, networks, processes, /dev/shm; see docs/clusters.md. Here is what tests add:
+Hosts are namespaces with names, networks, processes, /dev/shm (docs/project/clusters.md). Here is what tests add:
 the MPI of the running environment, this library under the program, launches that leave nothing behind.
 """
 

@@ -47,9 +47,10 @@ def _large(bytes_more: int, gib: int, *threads: str, seen: str) -> Report:
 
 def _limits(groups: str, *limits: int, gib: float = 0.1, dear: bool = True) -> Report:
     """Return a report on every call around limits; `groups`: see the program. In totals each call is made once."""
-    return Report(threads=("open-mpi/ompi#14379", "pmodels/mpich#2886", "diatomic/diy#75"), program="around_limits",
-                  ranks=2, arguments=(groups, FILE, ",".join(map(str, limits)), str(len(limits))), memory_gib=gib,
-                  dear=dear, seen="offsets, lengths and counts beyond an int are narrowed in one of many calls")
+    return Report(threads=("open-mpi/ompi#14379", "open-mpi/ompi#12952", "pmodels/mpich#2886", "diatomic/diy#75"),
+                  program="around_limits", ranks=2, memory_gib=gib, dear=dear,
+                  arguments=(groups, FILE, ",".join(map(str, limits)), str(len(limits))),
+                  seen="offsets, lengths and counts beyond an int are narrowed in one of many calls")
 
 
 #: 2^31 and 2^32, each with the numbers before and after it.
@@ -76,6 +77,16 @@ REPORTS = {
     "indexed-views": Report(
         threads=("open-mpi/ompi#11917", "pmodels/mpich#7169"), program="indexed_view", ranks=4,
         seen="data of views of indexed types are wrong, and files have another size"),
+    "reads-behind-the-end": Report(
+        threads=("open-mpi/ompi#14015", "open-mpi/ompi#12973", "pmodels/mpich#1085", "pmodels/mpich#2348",
+                 "cburstedde/p4est#288"), program="short_read", ranks=4,
+        seen="the status of a read that ends behind the end of the file counts the bytes asked for"),
+    "one-read-of-mixed-views": Report(
+        threads=("open-mpi/ompi#10546",), program="mixed_read", ranks=3,
+        seen="of five integers four are read where another rank reads some of them through a view"),
+    "memory-with-a-gap": Report(
+        threads=("pmodels/mpich#6985",), program="memory_gap", ranks=4, arguments=(FILE, "256", "512"),
+        seen="8,192 columns of 4 KiB a rank written in 8 s; in 33 s from memory with a gap of 16 bytes"),
     "hdf5-cartesian": Report(
         threads=("open-mpi/ompi#12718",), program="slabs_hdf5", ranks=3, arguments=("cartesian", FILE, "50", "30"),
         seen="now and then a dataset written over a Cartesian communicator is wrong"),

@@ -102,7 +102,10 @@ def recorder() -> pathlib.Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What the library tells of the call of MPI-IO that follows: it has waited, or exchanged messages."""
+    """What the library tells of the call of MPI-IO that follows: it has waited, or exchanged messages.
+
+    Without a duration it still does.
+    """
 
     waiting: bool
     start: int
@@ -110,11 +113,25 @@ class Told:
 
     def line(self, since: int) -> str:
         """Return the line for the program in C."""
-        return f"PART {int(self.waiting)} {self.start + since} {self.start + self.duration + since}"
+        end = self.start + self.duration + since if self.duration else 0
+        return f"PART {int(self.waiting)} {self.start + since} {end}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What the program in C is told as it stands, with times since the recording began: ENTER, LEAVE, ABORT."""
+
+    words: str
+    at: int = 0
+
+    def line(self, since: int) -> str:
+        """Return the line for the program in C."""
+        return self.words.format(at=self.at + since)
 
 
 def record(
-    folder: pathlib.Path, names: Sequence[str], calls: Sequence[Call | Told], *, since: int = 1000, end: str = "END 1",
+    folder: pathlib.Path, names: Sequence[str], calls: Sequence[Call | Told | Line], *, since: int = 1000,
+    end: str = "END 1",
     begin: str = "", variables: dict[str, str] | None = None, most_bytes: int = -1,
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """Record calls into a folder; returns what became of the program. `most_bytes`: of a file, -1: any number."""

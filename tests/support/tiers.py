@@ -66,7 +66,7 @@ ONCE: dict[str, frozenset[str]] = {
         "pioneer_strace": "",
         "pioneer_tracers_agree": "",
         "run_darshan": "a_log_of_a_run a_rank_that_leaves",
-        "run_report": "what_the_library_did a_rank_that_is_killed",
+        "run_report": "what_the_library_did a_rank_that_aborts the_rank_that_failed_first_is_named",
         "statistics_text": "",
         "timeline": "run_makes_one",
         "top": "a_running_job_is_seen",

@@ -100,7 +100,7 @@ def test_two_policies_of_one_name_are_refused(added: Path) -> None:
 
 
 def test_the_table_of_the_documentation_is_that_of_the_classes() -> None:
-    assert rules.table() in (ROOT / "docs" / "arbitration.md").read_text(encoding="utf-8")
+    assert rules.table() in (ROOT / "docs" / "explanation" / "arbitration.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["zero", "one", "static", "size", "process", "oracle", "mckp"])

@@ -204,6 +204,26 @@ def test_the_queue_is_drawn_over_time_and_by_job() -> None:
     assert {"ONE", "STATIC"} <= set(texts)
 
 
+def test_command_compare(table: Path, tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text("job,compute_nodes,processes,io_nodes,bandwidth\na,4,8,0,10\na,4,8,4,90\nb,4,8,0,50\nb,4,8,4,60\n",
+                    encoding="utf-8")
+    command = ("compare", "--jobs", jobs, "--io-nodes", "4,8", "--policy", "static", "--policy", "mckp")
+    found = json.loads(invoke(*command, "--json"))
+    assert found["alone"] == {"a": [90, 90], "b": [60, 60]} and found["pools"] == [4, 8]
+    assert [one["bandwidth"] for one in found["policies"]["mckp"]] == [140, 150]
+    invoke(*command, "-o", tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").glob("*.svg")} == {"figure6.svg", "figure7.svg", "figure8.svg"}
+    assert (tmp_path / "out" / "index.html").read_text(encoding="utf-8").count("<figure>") == 3
+    lines = invoke("compare", "--forge", table, "--io-nodes", 12, "--policy", "zero", "-o", tmp_path / "zero")
+    assert "ZERO, 12 I/O nodes: " in lines and "IOR-MPI 0" in lines
+    assert [path.name for path in (tmp_path / "zero").glob("*.svg")] == ["figure6.svg"]
+    jobs.write_text("job,compute_nodes,processes,io_nodes,bandwidth\na,4,8,,\n", encoding="utf-8")
+    for words, said in ((("--jobs", jobs), "no bandwidth is known of a"), ((), "by --jobs, or measured patterns")):
+        done = CliRunner().invoke(main, ["delegates", "arbitrate", "compare", *map(str, words)])
+        assert done.exit_code == 2 and said in done.output
+
+
 def test_command_solve_and_errors(tmp_path: Path) -> None:
     jobs = tmp_path / "jobs.csv"
     jobs.write_text("job,compute_nodes,processes,io_nodes,bandwidth\na,8,8,0,10\na,8,8,4,90\nb,8,8,0,10\nb,8,8,4,50\n",

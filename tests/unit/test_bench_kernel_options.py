@@ -21,7 +21,7 @@ from mpiio_ext.bench.kernels.request import (
 )
 from mpiio_ext.bench.preview import launch_ranks, print_kernels, print_plan, volume_of
 from mpiio_ext.bench.record import configuration
-from mpiio_ext.bench.results.table import parts, print_table
+from mpiio_ext.bench.results.table import parts, print_table, print_worth
 from mpiio_ext.bench.work import needed_bytes, plan
 from mpiio_ext.common.results import Row, measure, with_ratios
 from mpiio_ext.errors import ArgumentError
@@ -247,3 +247,19 @@ def test_phases_stand_side_by_side_only_as_one_write_and_one_read():
     print_table(Console(file=text, width=132), summaries)
     for words in ("PAIR [HDF5]", "THREE, W [HDF5]", "A phase that writes and reads stands under write"):
         assert words in text.getvalue()
+
+
+@pytest.mark.parametrize("peers", [True, False])
+def test_the_default_method_is_compared_with_what_programs_do_without_mpi_io(peers):
+    """With the fastest of all other ways, HDF5 aside; not where there is none without MPI-IO."""
+    speeds = {
+        ("mpiio", "auto", "write"): 60, ("mpiio", "native", "write"): 20, ("posix", "native", "write"): 40,
+        ("mpiio", "auto", "read"): 60, ("mpiio", "native_tuned", "read"): 80, ("transposed", "native", "read"): 50,
+        ("hdf5", "auto", "write"): 900, ("hdf5", "native", "write"): 500,
+    }
+    rows = [dataclasses.replace(row("kernel", "pair", "", operation, strategy, 0, speed), interface=way)
+            for (way, strategy, operation), speed in speeds.items() if peers or way in ("mpiio", "hdf5")]
+    text = io.StringIO()
+    print_worth(Console(file=text, width=132), measure(with_ratios(rows)))
+    said = "auto ÷ the fastest other way, PAIR: write 1.50 (POSIX), read 0.75 (native_tuned)\n"
+    assert text.getvalue().count("auto ÷") == text.getvalue().count(said) == peers

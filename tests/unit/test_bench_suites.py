@@ -125,6 +125,7 @@ def test_a_part_of_a_suite():
 def test_a_suite_of_ones_own(suite_file):
     path = suite_file("""
         title = "Mine"
+        about = "what is slow"
         [options]
         workload = ["contiguous", "btio"]
         size = "2MiB"
@@ -151,6 +152,16 @@ def test_a_suite_of_ones_own(suite_file):
         "small": 2000, "vpic": kernels.KERNELS["vpic"].presets["quick"]["particles"]
     }
     assert work.kernels[0].title == "VPIC-IO (small)"
+    assert work.notes[0] == "what is slow"
+    assert "what is slow" not in plan(parse("--suite", path, "-k", "vpic"), 2).notes
+
+
+def test_every_public_complaint_is_named():
+    """Each row is of a report; the line above the table says which one."""
+    work = plan(parse("--suite", "complaints"), 4)
+    assert {case.variant for case in work.patterns} == {"contiguous", "interleaved_4096"}
+    for name in ("mpich-7645", *(case.name for case in work.kernels)):
+        assert [note for note in work.notes if f"({name}): " in note], name
 
 
 def test_presets_of_a_suite(suite_file):

@@ -1,4 +1,4 @@
-"""The cluster of namespaces: what it asks of a machine, its command lines, what is left of it; see docs/clusters.md."""
+"""The cluster of namespaces: needs, command lines, what is left of it; docs/project/clusters.md."""
 
 from __future__ import annotations
 

@@ -24,6 +24,12 @@ UNUSABLE = {
     "top": "--interval never",
     "hints": "cb_nods",
     "layout": "none",
+    "subfiles merge": "text",
+    "subfiles split": "none --count 2",
+    "subfiles info": "text",
+    "subfiles check": "text",
+    "subfiles rm": "text",
+    "subfiles mount": "text text",
     "bench": "--dry-run --workload nosuch",
     "bench compare": "--path none",
     "bench scaling": "--path none",
@@ -75,6 +81,7 @@ UNUSABLE = {
     "delegates arbiter": "--dir text/folder --io-nodes 4",
     "delegates arbiter slurm-watch": "--dir none",
     "delegates arbiter slurm-script": "--dir text",
+    "delegates arbitrate compare": "--jobs text",
     "delegates arbitrate curves": "--forge text",
     "delegates arbitrate queue": "--forge text",
     "delegates arbitrate simulate": "--forge text",
@@ -117,11 +124,11 @@ def test_commands_without_json_print_no_results() -> None:
     flagged = {words for words, command in COMMANDS.items() if any("--json" in one.opts for one in command.params)}
     files = {"report", "bench", "bench explore", "bench arbitration", "pioneer all", "pioneer timeline", "pioneer path",
              "pioneer profile", "pioneer synthesize", "analyze", "analyze init", "analyze report",
-             "analyze connector convert", "analyze connector site"}  # fmt: skip
+             "analyze connector convert", "analyze connector site", "subfiles merge", "subfiles split"}  # fmt: skip
     texts = {"bench slurm", "completion", "delegates arbiter slurm-script", "pioneer show"}
     programs = {"run", "trace", "pioneer replay", "delegates arbiter", "delegates arbiter slurm-watch"}
-    waits = {"delegates recover", "delegates wait"}
-    assert set(COMMANDS) - flagged == files | texts | programs | waits
+    status = {"delegates recover", "delegates wait", "subfiles rm", "subfiles mount"}
+    assert set(COMMANDS) - flagged == files | texts | programs | status
 
 
 @pytest.mark.parametrize("command", ["run", "trace"])
@@ -171,7 +178,7 @@ READS = (
     "bench slurm --suite FILE.toml --nodes 1 --ranks-per-node 1 --time 1",
     "delegates arbitrate solve --jobs FILE --io-nodes 4", "delegates arbitrate queue --forge FILE",
     "delegates arbiter --dir . --io-nodes 4 --curves FILE.json",
-    "delegates arbitrate curves --bench FILE.json",
+    "delegates arbitrate curves --bench FILE.json", "delegates arbitrate compare --jobs FILE",
 )  # fmt: skip
 JSON = [words.replace("FILE", "FILE.json") if words in ("pioneer check FILE", "pioneer show FILE") else words
         for words in READS if "FILE.json" in words or words in ("pioneer check FILE", "pioneer show FILE")]  # fmt: skip

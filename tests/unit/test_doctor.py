@@ -350,7 +350,7 @@ def test_table_of_variables_is_that_of_the_sources() -> None:
 
 
 def test_documentation_has_the_table_and_every_key() -> None:
-    text = (ROOT / "docs/doctor.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/checks.md").read_text(encoding="utf-8")
     assert markdown_table() in text
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "mpiio_ext/doctor").glob("*.py"))
     sources += (ROOT / "mpiio_ext/cli/doctor.py").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from mpiio_ext import abi
 from mpiio_ext.doctor import Finding, launchers, mpi
 from mpiio_ext.doctor.children import Answer
 from mpiio_ext.doctor.job import examine_job
-from support.launch import base_environment
+from support.launch import base_environment, python_alone
 
 HOST = {"host": "a", "mpiio_ext": "1", "version": "Open MPI v4", "library": "/l", "python": "3", "preload": "",
         "shm_total_bytes": 2**30, "shm_free_bytes": 2**30}  # fmt: skip
@@ -462,6 +462,21 @@ def test_liburing_that_is_opened_at_run_time(
     of_wheel.write_bytes(of_wheel.read_bytes() + b"liburing.so.2\0")
     own = mpi.examine_library(of_wheel, base_environment(), 60, "x")
     assert own.opens_liburing is True and own.has_liburing is there
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("change", "status", "said"), [
+    ("mpiio_ext.__version__ = '2'", 0, "is 0.1.0, the Python package 2: build or install mpiio_ext again"),
+    ("found = importlib.util.find_spec('mpiio_ext._binding'); sys.modules[found.name] = types.ModuleType(found.name);"
+     " sys.modules[found.name].__spec__ = found", 2, "cannot be loaded: cannot import name 'ffi'"),
+], ids=["version", "binding"])  # fmt: skip
+def test_run_says_that_the_library_does_not_fit(change: str, status: int, said: str, extension: str) -> None:
+    """As doctor does, in one line; a library that lacks a function cannot be loaded."""
+    code = f"import importlib.util, sys, types, mpiio_ext; {change}; from mpiio_ext.cli import main"
+    done = python_alone(f"{code}; main(['run', '--', 'echo', 'ran'])")
+    assert (done.returncode, done.stdout) == (status, "ran\n" if status == 0 else ""), done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if "libmpiio_ext.so" in line)
+    assert said in line and "Traceback" not in done.stderr
 
 
 @pytest.mark.mpi

@@ -67,9 +67,9 @@ def test_partition_follows_the_registry_of_methods() -> None:
 
 
 def test_documentation_has_the_registry() -> None:
-    text = (ROOT / "docs" / "hints.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "hints.md").read_text(encoding="utf-8")
     assert hints.markdown_table() in text, (
-        "docs/hints.md is out of date: paste the output of `mpiio-ext hints --markdown`"
+        "docs/reference/hints.md is out of date: paste the output of `mpiio-ext hints --markdown`"
     )
 
 

@@ -29,6 +29,7 @@ class Layout(ctypes.Structure):
         ("refreshable", ctypes.c_bool),
         ("stripe_count", ctypes.c_int32),
         ("start", ctypes.c_int32),
+        ("subfiles", ctypes.c_bool),
     )
 
 

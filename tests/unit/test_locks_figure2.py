@@ -1,4 +1,4 @@
-"""What the SDCI page says of its Figure 2, as statements about the lock model (sources: docs/partitioning.md)."""
+"""What the SDCI page says of its Figure 2, about the lock model (sources: docs/explanation/file-domains.md)."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_stripe_size_io_saves_waiting_for_several_locks() -> None:
     """'a single I/O request can result in multiple lock requests'; 'saving the time of waiting for multiple locks'.
 
     Where another aggregator holds some of the locks: a request of many stripes waits for the slowest of them. Where all
-    are free it is the other way round, since their requests are under way together (docs/locks.md).
+    are free it is the other way round, since their requests are under way together (docs/explanation/locks.md).
     """
     shape = {"stripes": 36, "servers": 3, "aggregators": 3, "window_bytes": 16 * MIB}
 

@@ -1,6 +1,6 @@
 """The ranking of methods that SC08 (Liao and Choudhary) found on Lustre and GPFS, as far as the lock model gives it.
 
-What it does not give, and why, is in docs/locks.md; the last tests here state it.
+What it does not give, and why, is in docs/explanation/locks.md; the last tests here state it.
 """
 
 from __future__ import annotations

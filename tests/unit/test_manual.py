@@ -50,6 +50,11 @@ def test_pages_of_the_repository_are_up_to_date() -> None:
     assert not lines, "\n".join(["python -m mpiio_ext.cli.manual docs/man", *lines[:40]])
 
 
+def test_a_default_is_told_once() -> None:
+    for name, text in manual.pages().items():
+        assert not re.findall(r"\[default: [^]]*\] +\[default: .*", text), name
+
+
 def test_every_command_and_every_option_has_its_place() -> None:
     pages = manual.pages()
     assert set(pages) == {"mpiio-ext.1", *(f"mpiio-ext-{name}.1" for name in NAMES)}

@@ -107,6 +107,11 @@ def simulate(folder: pathlib.Path) -> pathlib.Path:
     return folder / "out" / "index.html"
 
 
+def policies(folder: pathlib.Path) -> pathlib.Path:
+    command("delegates", "arbitrate", "compare", "--forge", forge(folder), "-o", folder / "out")
+    return folder / "out" / "index.html"
+
+
 def curves(folder: pathlib.Path) -> pathlib.Path:
     command("delegates", "arbitrate", "curves", "--forge", forge(folder), "-o", folder / "out")
     return folder / "out" / "index.html"
@@ -195,7 +200,7 @@ def job(folder: pathlib.Path) -> pathlib.Path:
 PAGES: dict[str, Callable[[pathlib.Path], pathlib.Path]] = {
     "bench": bench, "bench compare": peers, "explore": explore, "simulate": simulate, "curves": curves,
     "pioneer compare": compare, "climate": climate, "umami": umami, "logs": logs, "job": job, "store": store,
-    "run": run_of_log, "tune": tune,
+    "run": run_of_log, "tune": tune, "policies": policies,
 }  # fmt: skip
 
 

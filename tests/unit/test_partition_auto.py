@@ -36,9 +36,9 @@ def at_open(servers: int, ranks: int, nodes: int, *, lock: str = "server", strip
 
 
 def test_documentation_has_the_rules() -> None:
-    text = (ROOT / "docs" / "partitioning.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
     assert rules_markdown() in text, (
-        "docs/partitioning.md is out of date: paste the output of `python -m mpiio_ext.partitioning --rules`"
+        "docs/reference/rules.md is out of date: paste the output of `python -m mpiio_ext.partitioning --rules`"
     )
 
 
@@ -254,7 +254,7 @@ def worst(seed: int, verdicts: list[Verdict]) -> str:
 
 
 def check_grid(seed: int) -> list[Verdict]:
-    """Check that decisions are near the best fixed method; docs/partitioning.md says how near in 12,000 geometries.
+    """Check that decisions are near the best fixed method; docs/explanation/file-domains.md says how near.
 
     97 of 100 within 10 %, 98 of 100 within 20 %, the mean below 1 %; without tokens 99 of 100 are within 10 %.
     """
@@ -375,7 +375,7 @@ def times_of(choice: Choice) -> Times | None:
 
 
 def of_the_rules(point: Point) -> str:
-    """Return the method of docs/partitioning.md's table where servers or tokens lock, or nobody."""
+    """Return the method of docs/explanation/file-domains.md's table where servers or tokens lock, or nobody."""
     g = point.geometry
     if point.lock != "server":
         return "aligned"

@@ -1,4 +1,4 @@
-"""What the SDCI project's page says of its Figure 2 (sources: docs/partitioning.md), as statements about plans.
+"""What the SDCI project's page says of its Figure 2 (sources: docs/explanation/file-domains.md), as claims.
 
 S = 3 I/O servers; six aggregators for (a) to (c), five for (d). The text speaks of servers S0.. and aggregators P0...
 """

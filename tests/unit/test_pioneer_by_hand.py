@@ -15,7 +15,7 @@ from mpiio_ext.pioneer.profile import characterize
 from mpiio_ext.pioneer.profile.document import parse
 from mpiio_ext.pioneer.synthesis import find_violations, synthesize
 
-DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "pioneer.md"
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "howto" / "synthesize.md"
 
 
 def profile_of(**classes: dict[str, Any]) -> dict[str, Any]:

@@ -79,8 +79,10 @@ def test_calls_without_an_end(tmp_path: pathlib.Path) -> None:
 
 
 def test_only_files_with_data_have_tracks(tmp_path: pathlib.Path) -> None:
+    """Those that the MPI library keeps for itself have none."""
     rows = [row("stat", 1, 1, file="/looked/at"), row("ftruncate", 3, 1, size=7, file="/cut"),
-            row("open", 5, 1, file="/data"), row("fwrite", 7, 1, layer="stdio", size=7, file="/data")]  # fmt: skip
+            row("open", 5, 1, file="/data"), row("fwrite", 7, 1, layer="stdio", size=7, file="/data"),
+            row("write", 9, 1, size=8, file="/tmp/ompi.host.0/pid.7/1/data_cid-0-7.sm")]  # fmt: skip
     found, _ = line_of(tmp_path, rows)
     assert {name for name in found.groups.values() if name.startswith("file")} == {"file data (/data)"}
     assert [event["name"] for event in found.of_group("file ")] == ["open", "fwrite"]

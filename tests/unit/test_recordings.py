@@ -22,7 +22,7 @@ from support.darshan_records import read_records
 from support.recorded_calls import Call, Told, counted, record, recorder
 
 SINCE = 1000
-NAMES = ["/data/a", "/data/b", "/data/sub/c", "/opt/left/out", "/data/new name"]
+NAMES = ["/data/a", "/data/b", "/data/sub/c", "/usr/left/out", "/data/new name"]
 SIZES = (0, 1, 100, 101, 1024, 1025, 4096, 10240, 10241, 102400, 102401, 1 << 20, (1 << 20) + 1, 4 << 20,
          (4 << 20) + 1, 10 << 20, (10 << 20) + 1, 100 << 20, (100 << 20) + 1, 1 << 30, (1 << 30) + 1)  # fmt: skip
 MINUTE = 60 * 10**9
@@ -161,11 +161,11 @@ def test_the_layout_is_that_of_c() -> None:
     for name, offset in (line for line in lines if len(line) == 2):
         assert kind.fields is not None and kind.fields[other.get(name, name)][1] == int(offset), name
     sizes, header = lines[-2][1:], lines[-1][1:]
-    types = (kind, recordings._VALUES_TYPE, recordings._LANE_TYPE, recordings._SEGMENT_TYPE, recordings._STEP_TYPE)
+    types = (kind, recordings._VALUES_TYPE, recordings._LANE_TYPE, recordings._SEGMENT_TYPE, recordings.STEP_TYPE)
     assert [int(each) for each in sizes] == [each.itemsize for each in types]
     fields = recordings._HEADER.fields
     assert fields is not None
-    assert [int(each) for each in header] == [fields[name][1] for name in ("used", "others", "counts")] + [
+    assert [int(each) for each in header] == [fields[name][1] for name in ("used", "others", "doing")] + [
         recordings._HEADER.itemsize
     ]
 

@@ -23,6 +23,7 @@ from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.analytics.run import delegated, gains, gather, library, opening, over_time
 from mpiio_ext.analytics.run import files as accessed
+from mpiio_ext.analytics.run.failed import Stood
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
 from mpiio_ext.cli import logged, main
@@ -82,7 +83,7 @@ def test_without_every_access_the_picture_is_of_bytes(tmp_path: pathlib.Path) ->
     assert "(HEATMAP)" in found.figures["time-line-ranks"].lines()[1]
     each = found.figures["time-line-ranks"].rows()
     assert sum(row["bytes"] for row in each) == pytest.approx(64 * 20 * 512, rel=0.01)
-    assert "in quarters of the most that any of them moves, " in found.figures["time-line-ranks"].lines()[1]
+    assert " bytes that they move, of the most that any of them moves, " in found.figures["time-line-ranks"].lines()[1]
     assert found.sentence.startswith("Your program spent 9") and "512 B writes to `out.h5`" in found.sentence
     assert found.files.rows()[0]["write_pattern"] == "forward, with gaps"
     moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
@@ -122,7 +123,7 @@ def test_a_page_without_calls_says_so(tmp_path: pathlib.Path) -> None:
 def test_why_the_library_has_reported_on_no_file(
     uses_mpiio: bool, there: bool, unclosed: list[str], words: str
 ) -> None:
-    said = gather._silent({"uses_mpiio": uses_mpiio, "processes": 2}, "./app", there, unclosed)
+    (said,) = gather._silent({"uses_mpiio": uses_mpiio, "processes": 2}, "./app", there, Stood(), unclosed)
     assert words in said and "MPIOX_STATS" not in said
 
 
@@ -169,7 +170,7 @@ def test_waiting_has_a_place_in_the_time_line() -> None:
     line = np.zeros((7, 2, 120))
     line[5, 1], line[1, 0] = 8.0 / 120, 4.0 / 120
     chart = rank_chart(Activity("HEATMAP", 2, 8.0), line)
-    assert chart is not None and chart.data["levels"]["waiting"] == [[0] * 120, [4] * 120]
+    assert chart is not None and chart.data["levels"]["waiting"] == [[0] * 120, [24] * 120]
     assert chart.data["caption"].endswith(
         " Of MPI-IO calls, waiting: for other ranks, in calls that this library carries out.")  # fmt: skip
     assert chart.title == "Ranks over time: waiting 50 %, writes 25 % of their time"
@@ -261,10 +262,10 @@ def test_the_first_sentence(one: list[dict[str, Any]], words: str) -> None:
 
 
 def test_large_requests_need_no_change_however_slow() -> None:
-    slow = [side("write", 1.6e9, 2e8, low=True)]
-    for each, words in ((4 << 20, "in requests of 4.19 MB; nothing to change."), (4096, "in requests of 4.1 kB.")):
+    for each, words in ((4 << 20, "in requests of 4 MiB; nothing to change."), (4096, "in requests of 4 KiB.")):
         files = [{"file": "/a", "mean_write_bytes": each, "time_s": 9.0}]
-        assert said(slow, files=files).endswith(words), said(slow, files=files)
+        assert said([side("write", 1.6e9, 2e8, low=True)], files=files).endswith(words)
+    assert said([side("write", 18e9, 2e9, low=False)], waiting_s=6.0).endswith("which is not low.")  # not alike
 
 
 def test_opening_is_told_where_it_took_most_of_the_time() -> None:
@@ -363,11 +364,11 @@ def test_a_gain_has_a_basis() -> None:
 
 
 def test_columns_without_values_are_left_out(tmp_path: pathlib.Path) -> None:
-    line = {"kind": "file", "path": "a", "ranks": 4, "write_requests": 3, "write_request_bytes": 300}
-    (tmp_path / STATISTICS).write_text(json.dumps(line) + "\n")
-    document = of_folder(tmp_path) | {"facts": [["a", "b"]], "library": library.table(library.read(
-        tmp_path / STATISTICS)[0])}  # fmt: skip
-    text = page(document)
+    (tmp_path / STATISTICS).write_text('{"kind":"file","path":"a","write_requests":3,"write_request_bytes":3}')
+    document = {"facts": [["a", "b"]], "library": library.table(library.read(tmp_path / STATISTICS)[0])}
+    document = of_folder(tmp_path) | document
+    assert '<section id="library">' not in page(document) and log_of(tmp_path / "run.darshan", 1) is None
+    text = page({**document, "files": mpiio_ext.run_report(tmp_path / "run.darshan").document["files"]})
     assert "mean request</th>" in text and "between nodes</th>" not in text and ">why</th>" not in text
 
 
@@ -383,7 +384,7 @@ def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:
     files, there = library.read(tmp_path / STATISTICS)
     first, second = library.table(files)
     assert there and (first["file"], first["requests"], first["ranks"], first["mean_request_bytes"]) == ("a", 6, 4, 100)
-    assert (first["aggregators"], first["exchange_s"], first["slowest_rank"]) == ("2 of 4", 2.0, 3)  # 8 s of 4 ranks
+    assert [first[name] for name in ("aggregators", "exchange_s", "slowest_rank")] == ["2 of 4 ranks", 2.0, 3]
     assert (second["requests"], second["method"], second["why"]) == (
         3, "two-phase, file domains even", "why: 2 of 4 aggregators for 1 server")  # fmt: skip
     assert library.hints(files) == [{"hint": "cb_nodes", "value": "4", "set_by": "MPI_Info", "files": 1,
@@ -429,8 +430,9 @@ def test_how_the_program_ended_is_told(
     logged._results([b"1", b"ended", status], recording, Endings(recording.folder))
     document = document_of(tmp_path / "io.html")
     assert document["ended"] == words and document["lacks"] == []
-    assert (words in (" ".join(mpiio_ext.run_report(tmp_path / "io.html").lines()))) and (
-        f"{words[:1].upper()}{words[1:]}." in (tmp_path / "io.html").read_text("utf-8"))  # fmt: skip
+    sentence = mpiio_ext.run_report(tmp_path / "io.html").sentence
+    assert sentence.startswith(f"The job failed: {words}. No call" if words else "No call")
+    assert sentence.split("`")[0] in (tmp_path / "io.html").read_text("utf-8")
     assert "`mpiio-ext doctor -- './a b' x`" in document["notices"][0]  # of what was run, though nothing was recorded
 
 
@@ -483,7 +485,7 @@ def test_each_cause_leads_to_what_to_do(tmp_path: pathlib.Path) -> None:
     (names,) = re.findall(r"foreach\(page ([^)]*)\)\s+install\(FILES docs/howto/", build)
     assert names.split() == list(howto.PAGES)
     assert all(howto.links(cause) for cause in causes())
-    every = [pages.Finding(title=cause, links=howto.links(cause, ["a.h5"], ["docs/delegates.md"]))
+    every = [pages.Finding(title=cause, links=howto.links(cause, ["a.h5"], ["docs/explanation/delegates.md"]))
              for cause in causes()]  # fmt: skip
     (section,) = howto.section([*every, pages.Finding(title="twice", links=howto.links("syncs"))])
     anchors = {anchor for one in every for anchor, _ in one.links}

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import mpiio_ext
-from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
 from mpiio_ext.analytics.report.findings import findings
 from mpiio_ext.analytics.report.timeline import rank_chart
-from mpiio_ext.analytics.run import arrays, conflicts, library
+from mpiio_ext.analytics.run import arrays, asked, conflicts, library
 from mpiio_ext.analytics.run.page import page
 from mpiio_ext.common import page as pages
 from mpiio_ext.partitioning import Geometry
@@ -110,3 +110,15 @@ def test_on_a_phone_a_wide_table_is_a_list(tmp_path: pathlib.Path) -> None:
         columns = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', table)
         assert columns == re.findall(r'data-label="(.*?)"', table) and columns[0] == "file" and "cards" in table
     assert "why" in words and "why" not in numbers and "rounds" in numbers
+
+
+def test_one_call_has_no_order() -> None:
+    row = {"collective_writes": 0, "independent_writes": 1, "collective_reads": 0, "independent_reads": 0, "writes": 1,
+           "reads": 0, "asked_written_bytes": 1024, "write_pattern": "one request a rank", "read_pattern": None,
+           "write_sizes": None, "mean_write_bytes": 1024.0}  # fmt: skip
+    alone = Calls(asked={True: np.zeros(5)}, askers={0})
+    assert asked.by_program(row, alone, ()) == "written: 1 independent call of 1 KiB"
+    assert asked.by_storage(row, ()) == "written: 1 request of 1 KiB"
+    many, did = row | {"writes": 7, "write_pattern": "random places"}, {"rounds": 0, "requests": 7, "request_bytes": 9}
+    assert asked.by_storage(many, [did]).endswith(", random places")
+    assert asked.by_storage(many, [did | {"rounds": 9}]).endswith(", by rounds of aggregators")

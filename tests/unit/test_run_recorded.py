@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import pathlib
+import re
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,10 @@ import pytest
 import mpiio_ext
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import page
+from mpiio_ext.common.endings import Ending, Failure, note_failure
 from mpiio_ext.common.recordings import STATISTICS, launch_of, note_launch
 from mpiio_ext.pioneer.darshan import recordings
-from support.recorded_calls import Call, record
+from support.recorded_calls import Call, Line, Told, record
 
 SECOND = 10**9
 SIZE = 1 << 20
@@ -58,6 +61,24 @@ def test_a_run_lasts_as_long_as_its_program(tmp_path: pathlib.Path) -> None:
     assert launch_of(tmp_path) == (None, None)
 
 
+@pytest.mark.parametrize("folder", ["/d", "/dev/shm/d", "/opt/d", "/var/tmp/d"])
+def test_bytes_of_figures_are_those_of_the_files(folder: str, tmp_path: pathlib.Path) -> None:
+    """Also of a run that is shorter than a bin of its recording; and files may lie in memory, or in any folder."""
+    record(tmp_path, [f"{folder}/a"], writes([1], 0.001, 0.03), begin="RANK 0 1")
+    began_ns = recordings.heads([tmp_path])[0].started_ns - SECOND // 140
+    note_launch(tmp_path, began_ns, began_ns + SECOND // 25)
+    document = of_folder(tmp_path)
+    assert facts(document)["read, written"] == "0 B, 21 MB" and "too little" not in document["sentence"]
+    (row,) = document["files"]
+    assert row["written_bytes"] == 20 * SIZE
+    for chart in document["charts"][1:]:
+        rows = mpiio_ext.run_report(tmp_path).figures[chart["name"]].rows()
+        if chart["kind"] == "steps":
+            assert sum(one["written_bytes_per_s"] for one in rows) * chart["data"]["step"] == pytest.approx(20 * SIZE)
+        else:
+            assert sum(one["bytes"] for one in rows) == 20 * SIZE
+
+
 def test_processes_without_mpi_side_by_side(tmp_path: pathlib.Path) -> None:
     """What runs at the same time are several, what follows each other is one: no rank has more time than the run."""
     for start_s, seconds in ((0.0, 2.0), (1.0, 2.0), (5.0, 1.0)):
@@ -92,7 +113,7 @@ def test_what_delegates_write_is_the_programs(thread: bool, tmp_path: pathlib.Pa
     (tmp_path / STATISTICS).write_text(json.dumps(line) + "\n")
     document = of_folder(tmp_path)
     (row,) = document["files"]
-    assert (row["written_bytes"], row["who"], row["opens"]) == (40 * SIZE, "all 2 ranks", 2)
+    assert (row["written_bytes"], row["who"], row["opens"]) == (40 * SIZE, "both ranks", 2)
     assert facts(document)["read, written"] == "0 B, 41.9 MB"
     assert row["time_s"] == pytest.approx(2.0, rel=0.01) and document["findings"] == []
     assert "rank 0" not in document["sentence"] and "(2 s of 2.1 s)" in document["sentence"]
@@ -124,6 +145,18 @@ def test_opens_are_the_calls_of_the_ranks_not_of_one_of_them(tmp_path: pathlib.P
     assert not any("rank 0" in title or "syncs" in title for title in told), told
 
 
+def test_time_of_opening_is_that_of_the_rank_with_most_time(tmp_path: pathlib.Path) -> None:
+    """Rank 0 opens for 3 s and writes for 1 s, rank 1 opens for 1 s and writes for 5 s: 1 s of 6 s."""
+    for rank, (opens_s, writes_s) in enumerate(((3, 1), (1, 5))):
+        opened = Call(operation="MPI_File_open", start=1000, duration=opens_s * SECOND, comm_size=2)
+        record(tmp_path, ["/d/a"], [opened, *writes([1], opens_s + 0.1, writes_s, within="MPI_File_write_at")],
+               begin=f"RANK {rank} 2")  # fmt: skip
+    document = of_folder(tmp_path)
+    (row,) = document["files"]
+    assert (row["time_s"], row["opening_s"]) == (pytest.approx(6, abs=0.05), pytest.approx(1, abs=0.05))
+    assert float(facts(document)["of it opening, closing, metadata"].split()[0]) == pytest.approx(1, abs=0.05)
+
+
 def test_percent_are_of_the_run_time_and_of_the_busiest_rank(tmp_path: pathlib.Path) -> None:
     """In the first sentence, in the table, and in the parts of that time."""
     for rank, seconds in enumerate((2.0, 0.5)):
@@ -150,8 +183,8 @@ def test_what_the_program_asked_for_is_not_what_reached_the_file_system(tmp_path
         record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 2")
     (row,) = of_folder(tmp_path)["files"]
     assert row["asked"] == "written: 16 collective calls of 1 MiB each, strided"
-    assert row["who"] == "all 2 ranks" and row["asked_written_bytes"] == 16 * SIZE
-    assert row["reached"] == "written: 64 requests, 100 % of 100 KiB to 1 MiB, random places"
+    assert row["who"] == "both ranks" and row["asked_written_bytes"] == 16 * SIZE
+    assert row["reached"] == "written: 64 requests of 128 KiB on average, random places"
     line = {"kind": "file", "path": "/d/a", "ranks": 2, "collective_writes": 16, "write_requests": 40,
             "write_request_bytes": 40 * SIZE}  # fmt: skip
     (tmp_path / STATISTICS).write_text(json.dumps(line) + "\n")
@@ -213,17 +246,84 @@ def test_a_run_that_ended_badly_may_be_whole(tmp_path: pathlib.Path) -> None:
     """What was recorded until the end is certain, whatever the exit status; of a rank that was killed it is not."""
     record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 0 2")
     record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 1 2")
-    document = of_folder(tmp_path, ended="the program ended with status 3")
-    assert document["sentence"].startswith("Your program spent") and document["lacks"] == []
+    began_ns = recordings.heads([tmp_path])[0].started_ns
+    note_failure(tmp_path, Failure(whole="the program ended with status 3", moment_ns=began_ns + 3 * SECOND))
+    document = of_folder(tmp_path)
+    assert document["sentence"].startswith(
+        "The job failed after 3 s: the program ended with status 3. Your program spent")  # fmt: skip
+    assert document["lacks"] == [] and document["ended"] == "the program ended with status 3"
     text = page(document)
-    told = "he program ended with status 3; recorded until then: 0 B read, 41.9 MB written, in 2 s"
-    assert f"T{told}." in text and "not whole" not in text
+    until = "calls that had ended had read 0 B and written 41.9 MB"
+    assert until in text and "not whole" not in text
     (tmp_path / "io.html").write_text(text, encoding="utf-8")
-    assert f"t{told}" in mpiio_ext.run_report(tmp_path / "io.html").lines()
+    assert until in mpiio_ext.run_report(tmp_path / "io.html").lines()
+    (tmp_path / "failure.json").unlink()
     record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 2 4", end="KILL")
     assert of_folder(tmp_path)["lacks"][0] == "rank 2: its recording has no end: it was killed"
     record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 3 4", end="KILL")
     document = of_folder(tmp_path)
     assert document["lacks"] == ["ranks 2, 3, each: its recording has no end: it was killed"]
-    assert document["sentence"].startswith("As far as was recorded")
+    which = f"one of these ranks was ended by a signal, which one first is not known: 2, 3 on {os.uname().nodename}"
+    assert document["sentence"].startswith(f"The job failed: {which}. As far as was recorded")
     assert not any("memory" in text for text in document["unknown"])
+
+
+def test_a_call_in_which_a_rank_was_killed_counts(tmp_path: pathlib.Path) -> None:
+    """Rank 0 waits for 5 s in a collective call for rank 1, which is in a write for as long; rank 2 computes."""
+    place = {"offset": 0, "size": SIZE}
+    done = Call(operation="MPI_File_write_at_all", start=0, duration=SECOND, **place)
+    begun = [Line(words="ENTER MPI_File_write_at_all {at} 0 1", at=SECOND)]
+    calls = {0: [done, *begun, Told(waiting=True, start=SECOND + SECOND // 2, duration=0)],
+             1: [done, *begun, Line(words="ENTER pwrite {at} 1 1", at=2 * SECOND)],
+             2: [done, *begun, Line(words="LEAVE 0")]}  # fmt: skip
+    for rank, some in calls.items():
+        record(tmp_path, ["/d/a"], some, begin=f"RANK {rank} 3", end="KILL")
+    heads = recordings.heads([tmp_path])
+    began_ns, here = heads[0].started_ns, os.uname().nodename
+    ends = {f"{head.host} {head.pid}": head.started_ns + 6 * SECOND for head in heads}
+    killed = Ending(rank=2, host=here, number=9, moment_ns=began_ns + 6 * SECOND)
+    note_launch(tmp_path, began_ns, began_ns + 6 * SECOND)
+    note_failure(tmp_path, Failure(first=[killed], moment_ns=killed.moment_ns, ends=ends))
+    document = of_folder(tmp_path)
+    assert document["sentence"].startswith(
+        f"The job failed after 6 s: rank 2 on {here} was ended by signal SIGKILL. As far as was recorded, your program "
+        "spent 100 % of its time in I/O; 5 s of 6 s were in MPI_File_write_at_all of `a`, which had not ended."
+    )
+    assert document["files"][0]["time_s"] == pytest.approx(6, abs=0.01)
+    assert document["at_end"][:3] == [
+        "rank 0 was in MPI_File_write_at_all of `a` for 5 s, waiting for other ranks",
+        "rank 1 was in MPI_File_write_at_all of `a` for 5 s, in a request to the file system",
+        "rank 2 was in no call on files and in none of MPI-IO"]  # fmt: skip
+    parts = {row["part"]: row for row in document["parts"]}
+    assert (parts["waiting"]["rank"], parts["waiting"]["most_s"]) == (0, pytest.approx(4.5, abs=0.01))
+    assert (parts["file_system"]["rank"], parts["file_system"]["most_s"]) == (1, pytest.approx(4.0, abs=0.01))
+    assert parts["library"]["most_s"] == pytest.approx(0.5, abs=0.01)  # of rank 0; nobody carries out rank 1's
+    assert parts["program"]["most_s"] == pytest.approx(5.0, abs=0.01)
+    assert sum(row["mean_s"] for row in document["parts"]) == pytest.approx(6.0, abs=0.01)
+
+
+def test_recordings_alone_tell_who_has_ended_a_job(tmp_path: pathlib.Path) -> None:
+    """The writer was killed, too: the rank that called MPI_Abort has written that down itself."""
+    record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 0 2", end="KILL")
+    calls = [*writes([1], 0.0, 2.0), Line(words="ABORT 5 {at}", at=3 * SECOND)]
+    record(tmp_path, ["/d/a"], calls, begin="RANK 1 2", end="KILL")
+    report = mpiio_ext.run_report(tmp_path)
+    reason = f"rank 1 on {os.uname().nodename} called MPI_Abort with error code 5"
+    assert report.document["ended"] == reason
+    assert re.match(rf"The job failed after [23](\.\d+)? s: {reason}\. As far as", report.sentence)
+    assert report.document == of_folder(tmp_path)
+
+
+def test_an_open_that_never_ended_reached_the_library(tmp_path: pathlib.Path) -> None:
+    """The only call of MPI-IO is under way; a rank is in a barrier, which is no I/O."""
+    for rank, words in enumerate(("ENTER MPI_File_open {at} 0 1", "ENTER MPI_Barrier {at} 0 0")):
+        calls = [Call(operation="open", start=0, file=2, result=3), Line(words=words, at=SECOND)]
+        record(tmp_path, ["/d/new.h5", "/d/in"], calls, begin=f"RANK {rank} 2", end="KILL")
+    began_ns = recordings.heads([tmp_path])[0].started_ns
+    note_launch(tmp_path, began_ns, began_ns + 3 * SECOND)
+    document = of_folder(tmp_path)
+    assert document["at_end"][:2] == [
+        "rank 0 was in MPI_File_open of `new.h5` for 2 s", "rank 1 was in MPI_Barrier for 2 s"]  # fmt: skip
+    assert "<li>rank 0 was in MPI_File_open of <code>new.h5</code> for 2 s</li>" in page(document)
+    assert "were in MPI_File_open of `new.h5`, which had not ended." in document["sentence"]
+    assert document["notices"] == []

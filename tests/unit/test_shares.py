@@ -1,4 +1,4 @@
-"""Shared folders of the cluster: distributed file systems that start and stop by themselves; see docs/clusters.md.
+"""Shared folders of the cluster: distributed file systems that start and stop by themselves: docs/project/clusters.md.
 
 What MPI programs find there: tests/mpi/test_real_file_systems.py.
 """

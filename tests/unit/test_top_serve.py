@@ -25,8 +25,9 @@ from support.live_pages import content, hold, holding
 
 @pytest.fixture
 def server() -> Iterator[serve.Server]:
-    held = hold(content(files=2, program="<script>alert(1)</script>"))
-    one = serve.Server(serve.Model(snapshot.Follower(snapshot.Watch(), str(os.getpid())), 1.0), 0)
+    word = f"only-here-{os.getpid()}"  # a test before may have made this process a rank, with a page of its own
+    held = hold(content(files=2, program="<script>alert(1)</script>", command=f"./app {word}"))
+    one = serve.Server(serve.Model(snapshot.Follower(snapshot.Watch(), word), 1.0), 0)
     thread = threading.Thread(target=one.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     yield one

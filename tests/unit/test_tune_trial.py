@@ -18,7 +18,7 @@ from mpiio_ext.launchers import Launch
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.objective import Elapsed, InOutput, InsideAccess, Unjudged, access_s, access_share, choose
 from mpiio_ext.tune.setting import BASELINE, Setting
-from mpiio_ext.tune.trial import FileUse, Outcome, ProcessRunner, status_text
+from mpiio_ext.tune.trial import FileUse, Outcome, ProcessRunner, outcome_of, status_text
 
 COUNTERS = (
     "collective_writes",
@@ -305,3 +305,13 @@ class TestCommand:
         assert "space for 3 ranks" in result.output and "cb_nodes: 0 1 2 3 " in result.output
         assert "auto: cb_nodes=(not set)" in result.output and "native: " in result.output
         assert not list(pathlib.Path().iterdir())
+
+
+@pytest.mark.parametrize("abort_first", [True, False])
+def test_the_reason_is_the_programs_not_the_banner_of_its_abort(tmp_path: pathlib.Path, abort_first: bool) -> None:
+    """Open MPI's lines on MPI_Abort come before or behind the program's."""
+    banner = "MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\nwith errorcode 1.\n"
+    own = "write: error: No space left on device\n"
+    for ending in ("err", "out"):
+        (tmp_path / f"run.{ending}").write_text(banner + own if abort_first else own + banner)
+    assert outcome_of(1, 1.0, tmp_path / "run", None).reason.endswith("No space left on device")

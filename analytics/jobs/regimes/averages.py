@@ -2,8 +2,9 @@
 
 Source: Lockwood et al., "A Year in the Life of a Parallel File System" (SC18, Section IV), and its published tools
 (``sma_by_value``, ``find_sma_intercepts``): a window is a span of time, not a number of jobs, and stands around each
-job: the mean over all jobs that began in the half-open time from half a window before it to half a window after it. Two
-averages cross at the first job at which the short one is on the other side of the long one than at the job before.
+job. Its value is the mean over all jobs that began in the half-open time from half a window before it to half a window
+after it. Two averages cross at the first job at which the short one is on the other side of the long one than at the
+job before.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """A history divided into normal, long-term and transient regimes of performance.
 
 Source: Lockwood et al., "A Year in the Life of a Parallel File System" (SC18, Sections IV and V): where the moving
-average over 14 days and that over 49 days cross, one *divergence region* ends and the next begins; within a region
+average over 14 days and that over 49 days cross, one *divergence region* ends and the next begins. Within a region
 performance is above or below what is usual around it. The paper studies long-term variation by these regions, and
 transients by single jobs within them. Which job belongs to which regime it leaves to the eye; here it is decided so:
 
-- *Long-term*: a region of at least a short window's length and seven jobs (the paper's least region), whose jobs differ
-  from the jobs around it, up to a long window before and after, by the test of Mann and Whitney, corrected over the
-  regions, to the side on which the short average lies; and by more than a given share of the median. ``low`` or
-  ``high``. All other jobs of the history would be the wrong measure: after an upgrade the year before is no norm.
+- *Long-term*: a region of at least a short window's length and seven jobs (the paper's least region). Its jobs differ
+  from those around it, up to a long window before and after, to the side on which the short average lies. The test is
+  that of Mann and Whitney, corrected over the regions, and the difference is more than a given share of the median.
+  ``low`` or ``high``. All other jobs of the history would be the wrong measure: after an upgrade the year before is no
+  norm.
 - *Transient*: a job whose distance from the median of the short window around it has a modified z-score beyond 3.5, by
   the median of such distances in the long window around it. It goes before long-term: a single job is the finer scale
   of time. ``low`` or ``high``.

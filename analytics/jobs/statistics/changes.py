@@ -10,10 +10,10 @@ Eckley, 2012; Truong, Oudre and Vayatis, 2020). Each change of it is then tested
 CUSUM of the ranks over all places where it could be, against that of random orders of the same values, as E-divisive
 does (Matteson and James, 2014). The least sure change is taken out and its neighbours are tested anew, until all are
 sure. Random orders are a fair comparison only of values that do not depend on their predecessors: both the penalty and
-the test allow for that dependence (:mod:`mpiio_ext.analytics.jobs.statistics.dependence`): the penalty grows with the
-variance of sums, and what is ordered at random is what the value before does not let expect. At last each change is
-moved by some jobs to where the values deviate least from the medians of both sides: ranks tell that there is a change,
-but the lowest of the higher level is next to the highest of the lower one for them.
+the test allow for that dependence (:mod:`mpiio_ext.analytics.jobs.statistics.dependence`). The penalty grows with the
+variance of sums; what is ordered at random is what the value before does not let expect. At last each change is moved
+by some jobs to where the values deviate least from the medians of both sides. Ranks tell that there is a change, but
+for them the lowest of the higher level is next to the highest of the lower one.
 
 Guarantees. The same series gives the same changes: random orders come from a fixed seed. A change has at least
 `least` jobs on either side. Without a change in a series of independent values one is found with a probability of

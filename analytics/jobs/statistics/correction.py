@@ -2,7 +2,7 @@
 
 Tables of correlations and of metrics that moved are screenings: dozens of metrics in dozens of histories, of which a
 person looks at those that stand out. What matters there is the share of false ones among those that are listed, which
-is what the false discovery rate of Benjamini and Hochberg (1995) limits; it holds for metrics that depend on each other
+the false discovery rate of Benjamini and Hochberg (1995) limits. It holds for metrics that depend on each other
 positively, as loads of the same servers do (Benjamini and Yekutieli, 2001). Holm's method limits the chance of a single
 false one among all tests instead, and so leaves out most of what is there. It would also need statsmodels, with pandas
 and patsy behind it; `scipy.stats.false_discovery_control` is there.

@@ -1,15 +1,15 @@
 """Correlation of metrics with performance, with confidence intervals and correction for many tests.
 
 Source: Lockwood et al., "A Year in the Life of a Parallel File System" (SC18, Section V), and its published tools
-(``calc_correlation_vector``): of each file system, the coefficients of Pearson and of Spearman between the normalised
-performance and each metric over the jobs that have both. The paper has p-values; the intervals and the correction are
-added here.
+(``calc_correlation_vector``). They have, of each file system, the coefficients of Pearson and of Spearman between the
+normalised performance and each metric, over the jobs that have both. The paper has p-values; the intervals and the
+correction are added here.
 
 Algorithm. Both coefficients and their p-values are SciPy's. The interval is Fisher's: arctanh of the coefficient is
 nearly normal, of variance 1/(n - 3) for Pearson's and (1 + r²/2)/(n - 3) for Spearman's (Bonett and Wright, 2000). All
-p-values of a table are corrected together. Jobs of all motifs are together in these coefficients, as in the paper, so
-that a metric in which motifs differ correlates for that alone; beside each stands the mean of the coefficients within
-the histories, by Fisher's transformation, weighted by n - 3.
+p-values of a table are corrected together. Jobs of all motifs are together in these coefficients, as in the paper, so a
+metric in which motifs differ correlates for that alone. Beside each stands the mean of the coefficients within the
+histories, by Fisher's transformation, weighted by n - 3.
 
 Guarantees. A metric with fewer than 4 pairs, or with one value only, is not tested: its numbers are NaN. Jobs of a
 history follow each other in time and are not independent, so that p-values are smaller than they should be: a p-value

@@ -2,7 +2,7 @@
 
 Algorithm. For each metric the test of Mann and Whitney: whether values of one set tend to be larger than those of the
 other, which asks nothing of their distribution. The effect is the rank-biserial correlation (Cliff's delta): the
-probability that a value of the second set is larger than one of the first, minus that of the opposite; 0 says that the
+probability that a value of the second set is larger than one of the first, minus that of the opposite. 0 says that the
 sets do not differ, ±1 that they do not overlap.
 
 Guarantees. A metric of which either set has fewer than three values is left out. p-values are not corrected here, but

@@ -1,8 +1,8 @@
 """Which row of a table is the job that is asked for, and which jobs are its history.
 
 A job of the scheduler may run several programs, each a row: then the motif says which. What the history is, the paper
-leaves to the reader of the figure; here it is the jobs of the same file system, motif and processes that began before,
-because what came later was no part of what could be expected, unless later ones are asked for too.
+leaves to the reader of the figure. Here it is the jobs of the same file system, motif and processes that began before:
+what came later was no part of what could be expected. Later ones are taken if they are asked for.
 """
 
 from __future__ import annotations

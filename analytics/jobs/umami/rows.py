@@ -1,11 +1,11 @@
 """The numbers of an UMAMI figure.
 
-Problem. Whether the value of a metric during one job is usual can be judged only beside what the same metric was during
-other jobs of the same kind, and whether it is good only when it is known which side is good.
+Problem. Whether the value of a metric is usual shows only beside its values during other jobs of the same kind. Whether
+it is good shows only when it is known which side is good.
 
-Algorithm. For each metric: its values over time, the box of the values of all jobs but this one, the quarter of that
-distribution in which this job lies, counted from the worst (1) to the best (4), and the share of the other jobs that
-are below it (half of those that are equal).
+Algorithm. For each metric: its values over time; the box of the values of all jobs but this one; the quarter of that
+distribution in which this job lies, from the worst (1) to the best (4). The share of the other jobs that are below it
+counts equal ones half.
 
 Guarantees. The job is in no statistic. A metric that the job does not have has no quarter, nor one of which fewer than
 `LEAST` other jobs have a value; one without a history has no box. Source: Lockwood et al., UMAMI (PDSW-DISCS 2017),

@@ -21,6 +21,11 @@ __attribute__((constructor)) static void look_for_tracer(void)
     tracer = (part_hook *)dlsym(RTLD_DEFAULT, "mpiox_trace_part");
 }
 
+static const char *name_of(mpiox_part part)
+{
+    return part == MPIOX_PART_WAITING ? "waiting" : "messages";
+}
+
 mpiox_part mpiox_parts_on(mpiox_part part)
 {
     const mpiox_part before = own.part;
@@ -32,13 +37,20 @@ mpiox_part mpiox_parts_on(mpiox_part part)
     own.part = part;
     own.since = now;
     if (tracer != NULL && before >= MPIOX_PART_WAITING)
-        tracer(before == MPIOX_PART_WAITING ? "waiting" : "messages", since, now);
+        tracer(name_of(before), since, now);
+    if (tracer != NULL && part >= MPIOX_PART_WAITING)
+        tracer(name_of(part), now, 0);
     return before;
 }
 
 const mpiox_parts *mpiox_parts_so_far(void)
 {
     return &own.sums;
+}
+
+bool mpiox_parts_are_told(void)
+{
+    return tracer != NULL;
 }
 
 void mpiox_parts_own(void)

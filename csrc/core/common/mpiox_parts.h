@@ -16,6 +16,8 @@
 #ifndef MPIOX_PARTS_H
 #define MPIOX_PARTS_H
 
+#include <stdbool.h>
+
 typedef enum mpiox_part {
     MPIOX_PART_OTHER,
     MPIOX_PART_PLANNING,
@@ -34,6 +36,8 @@ typedef struct mpiox_parts {
 mpiox_part mpiox_parts_on(mpiox_part part);
 /* What the calling thread has spent in each until its last change. */
 const mpiox_parts *mpiox_parts_so_far(void);
+/* Is there a tracer that is told of waits? */
+bool mpiox_parts_are_told(void);
 /* Tell the tracer that the library carries out the call that the program is in. */
 void mpiox_parts_own(void);
 

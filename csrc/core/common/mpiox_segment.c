@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE of Linux 5.14, which headers may be older than */
+
 static int map(int fd, int64_t bytes, mpiox_segment *out, mpiox_error *error)
 {
     void *base = mmap(NULL, (size_t)bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -215,6 +217,15 @@ static int open_the_creators(const mpiox_segment_address *address)
     return -1;
 }
 
+static bool is_file(int fd)
+{
+    static const char memfd[] = "/memfd:";
+    char name[32], target[sizeof memfd];
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    const ssize_t bytes = readlink(name, target, sizeof target);
+    return bytes > 0 && strncmp(target, memfd, sizeof memfd - 1) != 0;
+}
+
 int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *out, mpiox_error *error)
 {
     *out = (mpiox_segment){.fd = -1};
@@ -222,8 +233,14 @@ int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *ou
     if (fd < 0)
         return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, address->bytes, "attaching shared memory");
     const int code = map(fd, address->bytes, out, error);
+    out->on_disk = is_file(fd);
     close(fd);
     return code;
+}
+
+bool mpiox_segment_touch(void *start, int64_t bytes)
+{
+    return madvise(start, (size_t)bytes, POPULATE_WRITE) == 0;
 }
 
 void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address)

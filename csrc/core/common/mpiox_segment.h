@@ -26,7 +26,8 @@
 typedef struct mpiox_segment {
     void *base;
     int64_t bytes;
-    int fd; /* the creator's descriptor until mpiox_segment_seal(), else -1 */
+    int fd;       /* the creator's descriptor until mpiox_segment_seal(), else -1 */
+    bool on_disk; /* attached: it is a file, not a memfd: mpiox_segment_guard.h */
 } mpiox_segment;
 
 enum { MPIOX_SEGMENT_NAME = 256 };
@@ -51,6 +52,9 @@ int mpiox_segment_create_in(const char *folder, int64_t bytes, char name[MPIOX_S
                             mpiox_segment_address *address, mpiox_segment *out, mpiox_error *error);
 /* 0, MPIOX_E_UNSUPPORTED (the address does not lead to the creator's memory from here) or MPIOX_E_NOMEM. */
 int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *out, mpiox_error *error);
+/* Have the calling process find pages there when it writes to them first: otherwise each costs it a fault, which takes
+ * longer than filling it. start: of a page. False: not possible, or no memory. Blocking, any thread. */
+bool mpiox_segment_touch(void *start, int64_t bytes);
 /* Creator, after everyone has attached: drops the descriptor and any file name. */
 void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address);
 /* The same without the descriptor: as long as the creator holds it, others can look into the memory (/proc/PID/fd). */

@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <limits.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -131,20 +132,35 @@ uint32_t mpiox_wait_at_most(mpiox_futex *word, uint32_t old, double seconds)
     }
 }
 
+/* Sleep for a hundredth of what has been waited, from 20 to 200 microseconds. The kernel may add a thread's timer
+ * slack to a sleep, 50 microseconds by default, which is more than what is waited for takes. */
+static void nap(double waited_s)
+{
+    enum { NAP_FIRST_NS = 20 * 1000, NAP_MAX_NS = 200 * 1000, SLACK_NS = 1000 };
+    const double wanted_ns = waited_s * 1e9 / 100;
+    const struct timespec length = {0, wanted_ns < NAP_FIRST_NS ? NAP_FIRST_NS
+                                       : wanted_ns > NAP_MAX_NS ? NAP_MAX_NS
+                                                                : (long)wanted_ns};
+    const int slack = prctl(PR_GET_TIMERSLACK);
+    prctl(PR_SET_TIMERSLACK, SLACK_NS);
+    nanosleep(&length, NULL);
+    if (slack > 0)
+        prctl(PR_SET_TIMERSLACK, slack);
+}
+
 /* Who yields to others is behind all of them for a time slice, and what he waits for may have come long before. Where
  * that has happened a moment ago the process sleeps at once, and is woken in time. */
 void mpiox_wait_backoff(mpiox_backoff *backoff)
 {
     static const double yielding_s = 200e-6, long_s = 50e-6, moment_s = 0.1;
     static _Thread_local double crowded_until;
-    const struct timespec nap = {0, 20 * 1000};
     const double now = mpiox_now();
     if (backoff->since == 0)
         backoff->since = now;
     if (is_limited())
         count_step(&backoff->waited, now);
     if (now < crowded_until || now - backoff->since >= yielding_s) {
-        nanosleep(&nap, NULL);
+        nap(now - backoff->since);
         return;
     }
     sched_yield();

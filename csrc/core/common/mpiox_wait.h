@@ -52,7 +52,7 @@ typedef struct mpiox_waited {
     double seconds; /* so far */
 } mpiox_waited;
 
-/* One step of polling: yields the core, after 0.2 ms by sleeps of 20 microseconds. Start from {0}. */
+/* One step of polling: yields the core, after 0.2 ms by sleeps of 20 to 200 microseconds. Start from {0}. */
 typedef struct mpiox_backoff {
     double since;        /* seconds; 0: not waiting yet */
     mpiox_waited waited; /* for the thread's limit */

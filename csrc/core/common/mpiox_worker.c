@@ -153,6 +153,7 @@ static bool start(mpiox_worker *worker)
 {
     sigset_t all, old;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* mpiox_segment_guard.h */
     pthread_sigmask(SIG_SETMASK, &all, &old);
     worker->started = pthread_create(&worker->thread, NULL, work, worker) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -4,7 +4,7 @@
  * No MPI, no I/O, local: geometry in, file domains out. Offsets and lengths are bytes. A domain is a list of strided
  * stripe sets, so that a plan's size depends on the number of aggregators and servers, never on the number of stripes.
  * Source: [SDCI] Northwestern University and Argonne National Laboratory, "NSF SDCI: Scalable I/O Optimizations for
- * Peta-scale Systems", text and Figure 2; [SC08] Liao and Choudhary, "Dynamically adapting file domain partitioning
+ * Peta-scale Systems", text and Figure 2. [SC08] Liao and Choudhary, "Dynamically adapting file domain partitioning
  * methods for collective I/O based on underlying parallel file system locking protocols".
  *
  * With stripe index s (absolute in the file, s = offset / stripe_size), S servers (server of s = s mod S),

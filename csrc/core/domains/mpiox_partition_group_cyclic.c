@@ -1,8 +1,8 @@
 /*
  * mpiox_partition_group_cyclic.c - cyclic inside groups of as many aggregators as servers ([SDCI], Figure 2c).
  *
- * A >= S: A is lowered to a multiple of S; the region's stripes are cut into A/S contiguous sub-regions (sizes differ
- * by one stripe at most, the larger first), one for each group; inside its sub-region aggregator k of a group owns the
+ * A >= S: A is lowered to a multiple of S. The region's stripes are cut into A/S contiguous sub-regions (sizes differ
+ * by one stripe at most, the larger first), one for each group. Inside its sub-region aggregator k of a group owns the
  * stripes of one server. So the aggregators of a server work in sub-regions that do not interleave, and extent locks
  * conflict at most once for each pair of neighbouring groups. A < S: A is lowered to the largest factor of S, and there
  * is one group.

@@ -1,10 +1,11 @@
 /*
  * mpiox_hints.h - every hint: its name, type, default, meaning, and where the value in force came from.
  *
- * One registry (mpiox_hints_spec) is read by MPI_File_open, MPI_File_get_info, `mpiio-ext hints` and docs/hints.md.
- * Sources, weakest first: built-in default (MPIOX_STATS and MPIOX_RANKS_PER_NODE set two of them), what the site has
- * set for the MPI libraries (/etc/romio-hints, the parameters of the Open MPI installation), site file
- * (MPIOX_SITE_FILE, default /etc/mpiio_ext.conf), the user's parameters of Open MPI, ROMIO_HINTS, the program's
+ * One registry (mpiox_hints_spec) is read by MPI_File_open, MPI_File_get_info, `mpiio-ext hints` and
+ * docs/reference/hints.md.
+ * Sources, weakest first. Built-in default (MPIOX_STATS and MPIOX_RANKS_PER_NODE set two of them). What the site has
+ * set for the MPI libraries (/etc/romio-hints, the parameters of the Open MPI installation). Site file
+ * (MPIOX_SITE_FILE, default /etc/mpiio_ext.conf). Then the user's parameters of Open MPI, ROMIO_HINTS, the program's
  * MPI_Info, MPICH_MPIIO_HINTS, MPIOX_HINTS_FILE, MPIOX_HINTS. On which side of MPI_Info the sources of other libraries
  * are is as in those. Unknown names and bad values are ignored, as MPI says, AND reported once per process with the
  * nearest valid name.
@@ -144,6 +145,8 @@ typedef struct mpiox_hints {
     int32_t delegate_owners;     /* mpiox_delegate_owners: delegates that own pages of the file; 0 = as suits it */
     char arbiter[256];           /* mpiox_arbiter: folder of the arbiter that gives the job I/O nodes; "" = none */
     char arbiter_name[64];       /* mpiox_arbiter_name: of the program, for its curve; "" = its executable's */
+    char subfiles[32];           /* mpiox_subfiles: "0" none, "8", "per_node=1", "per_server" */
+    int64_t subfile_unit;        /* mpiox_subfile_unit: bytes; 0 = the stripe size */
     bool collective_only;        /* romio_no_indep_rw: the program makes no independent access, it says */
     uint8_t source[64];          /* mpiox_hint_source by registry index */
 } mpiox_hints;

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #define BLANKS " \t"
+#define PREFIX "OMPI_MCA_"
 
 enum { LINE_BYTES = 1024 };
 
@@ -24,25 +25,25 @@ typedef enum kind {
 } kind;
 
 static const struct {
-    const char *name;
+    const char *variable;
     kind kind;
     const char *hints[2];
 } parameters[MPIOX_MCA_PARAMETERS] = {
-    {"io_ompio_num_aggregators", ABOVE_ZERO, {"cb_nodes", NULL}},
-    {"io_ompio_bytes_per_agg", ABOVE_ZERO, {"cb_buffer_size", NULL}},
-    {"fs_lustre_stripe_size", ABOVE_ZERO, {"striping_unit", NULL}},
-    {"fs_lustre_stripe_width", ABOVE_ZERO, {"striping_factor", NULL}},
-    {"fbtl_posix_max_tmpbuf_size", ABOVE_ZERO, {"ind_rd_buffer_size", "ind_wr_buffer_size"}},
-    {"fbtl_posix_read_datasieving", WHEN_FALSE, {"romio_ds_read", NULL}},
-    {"fbtl_posix_write_datasieving", WHEN_FALSE, {"romio_ds_write", NULL}},
-    {"fcoll", INDIVIDUAL, {"romio_cb_read", "romio_cb_write"}},
-    {"io", SELECTION, {NULL, NULL}},
+    {PREFIX "io_ompio_num_aggregators", ABOVE_ZERO, {"cb_nodes", NULL}},
+    {PREFIX "io_ompio_bytes_per_agg", ABOVE_ZERO, {"cb_buffer_size", NULL}},
+    {PREFIX "fs_lustre_stripe_size", ABOVE_ZERO, {"striping_unit", NULL}},
+    {PREFIX "fs_lustre_stripe_width", ABOVE_ZERO, {"striping_factor", NULL}},
+    {PREFIX "fbtl_posix_max_tmpbuf_size", ABOVE_ZERO, {"ind_rd_buffer_size", "ind_wr_buffer_size"}},
+    {PREFIX "fbtl_posix_read_datasieving", WHEN_FALSE, {"romio_ds_read", NULL}},
+    {PREFIX "fbtl_posix_write_datasieving", WHEN_FALSE, {"romio_ds_write", NULL}},
+    {PREFIX "fcoll", INDIVIDUAL, {"romio_cb_read", "romio_cb_write"}},
+    {PREFIX "io", SELECTION, {NULL, NULL}},
 };
 
 static int find(const char *name)
 {
     for (int i = 0; i < MPIOX_MCA_PARAMETERS; i++)
-        if (strcmp(parameters[i].name, name) == 0)
+        if (strcmp(parameters[i].variable + sizeof PREFIX - 1, name) == 0)
             return i;
     return -1;
 }
@@ -138,13 +139,11 @@ void mpiox_mca_scan_tuned(mpiox_mca *mca, FILE *stream, const char *file, mpiox_
 
 void mpiox_mca_scan_environment(mpiox_mca *mca)
 {
-    char variable[64];
-
     for (int i = 0; i < MPIOX_MCA_PARAMETERS; i++) {
-        snprintf(variable, sizeof variable, "OMPI_MCA_%s", parameters[i].name);
-        const char *text = getenv(variable);
+        const char *text = getenv(parameters[i].variable);
+
         if (text != NULL)
-            set(mca->values + i, text, variable, false);
+            set(mca->values + i, text, parameters[i].variable, false);
     }
 }
 

@@ -16,6 +16,8 @@
 #include "mpiox_hints_text.h"
 #include "mpiox_partition.h"
 
+enum { MAX_SUBFILES = 4096 }; /* MPIOX_SUBFILES_MOST of storage */
+
 enum { MAX_DELEGATES = 576 }; /* MPIOX_FILE_RANGES: each owns at least one range of a file */
 
 typedef mpiox_hint_word choice;
@@ -73,17 +75,28 @@ static const choice boolean_words[] = {{"true", 1}, {"false", 0}, {"1", 1},     
 
 /* ---- texts that have a form -------------------------------------------------------------------------------------- */
 
-/* "2", "25%" (of the program's ranks) or "per_node=1". */
-static bool is_delegates(const char *text)
+/* "2" or "per_node=1", up to `most`, or, where there may be some, "25%". */
+static bool is_number(const char *text, long most, bool percent)
 {
     static const char per_node[] = "per_node=";
     const bool each = strncasecmp(text, per_node, sizeof per_node - 1) == 0;
     const char *number = each ? text + sizeof per_node - 1 : text;
     char *end = NULL;
     const long value = strtol(number, &end, 10);
-    const bool percent = !each && *end == '%' && end[1] == '\0';
+    const bool hundred = percent && !each && *end == '%' && end[1] == '\0';
 
-    return end != number && (*end == '\0' || percent) && value >= 0 && value <= (percent ? 100 : MAX_DELEGATES);
+    return end != number && (*end == '\0' || hundred) && value >= 0 && value <= (hundred ? 100 : most);
+}
+
+/* The percentage is one of the program's ranks. */
+static bool is_delegates(const char *text)
+{
+    return is_number(text, MAX_DELEGATES, true);
+}
+
+static bool is_subfiles(const char *text)
+{
+    return strcasecmp(text, "per_server") == 0 || is_number(text, MAX_SUBFILES, false);
 }
 
 /* One word of the announcement, as csrc/iod/arbiter writes it. */
@@ -237,6 +250,10 @@ static const mpiox_hint_spec specs[] = {
          "folder of a running mpiio-ext delegates arbiter, which says which of the job's delegates serve; empty: all"),
     TEXT("mpiox_arbiter_name", arbiter_name, "text", "letters, digits and ._+-", is_arbiter_name, "",
          "what the arbiter's curves and weights call the program; empty: its executable, or in Python its script"),
+    TEXT("mpiox_subfiles", subfiles, "text", "n | per_node=n | per_server; n up to 4096", is_subfiles, "0",
+         "number of subfiles that a file which is made is stored as; 0: it is one file"),
+    SIZE("mpiox_subfile_unit", subfile_unit, 0, "", 1, t, "0",
+         "bytes that lie together in a subfile; 0: striping_unit, or the stripe size of the file system, or 1 MiB"),
 };
 
 /* Names that hints had before. */
@@ -283,11 +300,19 @@ int mpiox_hints_find(const char *name)
     return -1;
 }
 
+static pthread_once_t defaults_once = PTHREAD_ONCE_INIT;
+static mpiox_hints defaults;
+
+static void parse_defaults(void)
+{
+    for (int i = 0; i < SPECS; i++)
+        mpiox_hint_parse(&specs[i], specs[i].default_value, &defaults);
+}
+
 void mpiox_hints_defaults(mpiox_hints *out)
 {
-    memset(out, 0, sizeof *out);
-    for (int i = 0; i < SPECS; i++)
-        mpiox_hint_parse(&specs[i], specs[i].default_value, out);
+    pthread_once(&defaults_once, parse_defaults);
+    memcpy(out, &defaults, sizeof *out);
 }
 
 const char *mpiox_hints_source_name(int source)

@@ -1,8 +1,8 @@
 /*
  * mpiox_hints_text.c - scanning MPIOX_HINTS, MPICH_MPIIO_HINTS and hints files. The grammars are in mpiox_hints_text.h.
  *
- * The scanner of MPIOX_HINTS never backtracks over consumed text: where a separator could also be part of a value it
- * looks ahead for the start of a hint or rule, which a value that is not quoted cannot contain by definition.
+ * The scanner of MPIOX_HINTS never backtracks over consumed text. Where a separator could also be part of a value it
+ * looks ahead for the start of a hint or rule. A value that is not quoted cannot contain one by definition.
  */
 #include "mpiox_hints_text.h"
 

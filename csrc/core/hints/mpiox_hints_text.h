@@ -16,9 +16,9 @@
  *
  * A glob is matched (fnmatch) against the path as the program gave it and against its last component.
  *
- * MPICH_MPIIO_HINTS (Cray's intro_mpi): the rules of MPIOX_HINTS, except that each has a glob, which is matched against
- * the path alone and in which a backslash is fnmatch's; the FIRST rule whose glob matches is the only one; values stand
- * between '#' instead of double quotes: cb_config_list=#a:2,b:1#.
+ * MPICH_MPIIO_HINTS (Cray's intro_mpi): the rules of MPIOX_HINTS, except that each has a glob. The glob is matched
+ * against the path alone, and a backslash in it is fnmatch's. The FIRST rule whose glob matches is the only one. Values
+ * stand between '#' instead of double quotes: cb_config_list=#a:2,b:1#.
  *
  * ROMIO_HINTS (ROMIO's user guide, section "Systemwide Hints"; adio/common/system_hints.c): a file of lines
  *                name value         blanks or tabs between them, nothing behind them; for every file

@@ -212,7 +212,7 @@ static bool is_sharded(int fd)
     return false;
 }
 
-/* FUSE clients for which mpiox_storage_refresh() was tried (docs/clusters.md). */
+/* FUSE clients for which mpiox_storage_refresh() was tried (docs/explanation/coherence.md). */
 static bool is_refreshable(int fd)
 {
     if (fgetxattr(fd, GLUSTER_XATTR, NULL, 0) > 0)

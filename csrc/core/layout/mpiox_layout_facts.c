@@ -21,6 +21,7 @@ static const fact_row fact_table[MPIOX_FACTS] = {
     [MPIOX_FACT_STRIPE_SIZE] = {"stripe_size", "bytes", "what lies together on one server"},
     [MPIOX_FACT_STRIPE_COUNT] = {"stripe_count", "count", "stripes until the first object comes again"},
     [MPIOX_FACT_SERVERS] = {"servers", "count", "different servers or targets of these stripes"},
+    [MPIOX_FACT_TARGETS] = {"targets", "count", "different targets that whole files lie on, each on one, by its name"},
     [MPIOX_FACT_START_DEVICE] = {"start_device", "count", "target of the first stripe"},
     [MPIOX_FACT_PATTERN] = {"pattern", "text", "how stripes go over targets"},
     [MPIOX_FACT_POOL] = {"pool", "text", "pool of targets that the file is limited to"},

@@ -1,10 +1,12 @@
 /*
  * mpiox_layout_gluster.h - where GlusterFS keeps a file and how its volume is made, from two texts that every client
- * can read: the virtual attribute glusterfs.pathinfo and the volume file under .meta. Pure; fuzzed.
+ * can read: the virtual attribute glusterfs.pathinfo and the volume file under .meta. Pure but for
+ * mpiox_layout_gluster_brick_of(); fuzzed.
  */
 #ifndef MPIOX_LAYOUT_GLUSTER_H
 #define MPIOX_LAYOUT_GLUSTER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "mpiox_error.h"
@@ -22,6 +24,12 @@ typedef struct mpiox_layout_pathinfo {
  * NULL. MPIOX_E_CORRUPT: no brick in it. */
 int mpiox_layout_parse_pathinfo(const void *text, int64_t text_bytes, mpiox_layout_brick *visit, void *context,
                                 mpiox_layout_pathinfo *out);
+
+enum { MPIOX_LAYOUT_BRICK_BYTES = 768 };
+
+/* HOST:FOLDER of the (first) brick that has an open file. False: it cannot be learnt. Local, blocking: a server is
+ * asked (mpiox_layout_probe_gluster.c). */
+bool mpiox_layout_gluster_brick_of(int fd, char brick[MPIOX_LAYOUT_BRICK_BYTES]);
 
 typedef struct mpiox_layout_volume { /* a client's volume file */
     int32_t bricks;                  /* protocol/client, or storage/posix where bricks are local */

@@ -1,9 +1,9 @@
 /*
  * mpiox_layout_inspect.c - everything that can be learnt of a file's layout, with its sources.
  *
- * Algorithm.  From weak sources to strong ones, each replacing what it knows better: statfs(2) gives the family, its
+ * Algorithm.  From weak sources to strong ones, each replacing what it knows better. statfs(2) gives the family, its
  *             lock protocol and coherence; the mount table what kind of FUSE file system it is; stat(2) a preferred
- *             size; then the file system itself is asked (mpiox_layout_probe.h); last come hints, which override.
+ *             size. Then the file system itself is asked (mpiox_layout_probe.h). Last come hints, which override.
  * Guarantee.  A fact is there only if its source has said it; defaults are called "default".
  */
 #include "mpiox_layout_inspect.h"

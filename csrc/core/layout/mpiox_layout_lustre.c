@@ -3,11 +3,11 @@
  *
  * Format (public on-disk format of Lustre, lustre_user.h, little-endian, packed):
  *   plain     u32 magic, u32 pattern, 16 bytes object id, u32 stripe_size, u16 stripe_count, u16 generation (of a
- *             folder's template and of a component without its objects: the first target), [v3: 16 bytes pool name],
- *             stripe_count objects of 24 bytes (none when released or only a template): 16 bytes object id, u32
+ *             folder's template and of a component without its objects: the first target), [v3: 16 bytes pool name].
+ *             Then stripe_count objects of 24 bytes (none when released or only a template): 16 bytes object id, u32
  *             generation, u32 index of the target (OST). A component that waits for its objects keeps room for them,
  *             with the index 2^32 - 1 unless the user has chosen the targets.
- *   composite u32 magic, u32 size, u32 generation, u16 flags, u16 entry_count, u16 mirrors - 1, 14 bytes, then
+ *   composite u32 magic, u32 size, u32 generation, u16 flags, u16 entry_count, u16 mirrors - 1, 14 bytes. Then
  *             entry_count entries of 48 bytes: u32 id (its upper half: the mirror), u32 flags, u64 extent start, u64
  *             extent end, u32 offset, u32 size, 16 bytes (generation, time stamp, erasure code). offset/size locate a
  *             plain layout inside the value.
@@ -16,8 +16,8 @@
  * subtraction so that no sum can wrap.
  *
  * A composite layout has no one stripe size. File domains are cut where most of the file lies, so the component that
- * covers most of its bytes counts; of an empty file, which may become of any size, the one with the largest extent
- * (usually the last, open-ended one). Of equals the first, which is the first mirror.
+ * covers most of its bytes counts. Of an empty file, which may become of any size, it is the one with the largest
+ * extent (usually the last, open-ended one). Of equals the first, which is the first mirror.
  */
 #include "mpiox_layout_lustre.h"
 

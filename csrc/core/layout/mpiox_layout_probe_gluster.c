@@ -1,10 +1,10 @@
 /*
  * mpiox_layout_probe_gluster.c - GlusterFS: the bricks of a file and how its volume is made.
  *
- * Both are readable without rights: the virtual attribute glusterfs.pathinfo names the bricks (of a file with shards,
- * those of its first; release 10 answers ENOMEM for disperse volumes), and the graph that the client uses is in
- * .meta/graphs/active/volfile at the mount point. The
- * attributes that bricks keep (trusted.*) are for the superuser and do not pass the client.
+ * Both are readable without rights. The virtual attribute glusterfs.pathinfo names the bricks (of a file with shards,
+ * those of its first; release 10 answers ENOMEM for disperse volumes). The graph that the client uses is in
+ * .meta/graphs/active/volfile at the mount point. The attributes that bricks keep (trusted.*) are for the superuser and
+ * do not pass the client.
  */
 #include "mpiox_layout_probe.h"
 
@@ -48,6 +48,22 @@ static void ask_pathinfo(int fd, char *text, mpiox_layout_facts *facts)
     }
 }
 
+static void copy_brick(const char *host, const char *brick, void *context)
+{
+    char *out = context;
+    if (out[0] == '\0') /* the first of a replicate or disperse set stands for it */
+        snprintf(out, MPIOX_LAYOUT_BRICK_BYTES, "%s:%s", host, brick);
+}
+
+bool mpiox_layout_gluster_brick_of(int fd, char brick[MPIOX_LAYOUT_BRICK_BYTES])
+{
+    char text[4096];
+    mpiox_layout_pathinfo info;
+    const ssize_t bytes = fgetxattr(fd, PATHINFO, text, sizeof text);
+    brick[0] = '\0';
+    return bytes > 0 && mpiox_layout_parse_pathinfo(text, bytes, copy_brick, brick, &info) == MPIOX_OK;
+}
+
 static void add_volume(const mpiox_layout_volume *v, mpiox_layout_facts *facts)
 {
     static const char source[] = "volume file " VOLFILE;
@@ -55,6 +71,8 @@ static void add_volume(const mpiox_layout_volume *v, mpiox_layout_facts *facts)
     char spread[32] = "";
     if (v->subvolumes > 1)
         snprintf(spread, sizeof spread, "distribute %d,", v->subvolumes);
+    if (v->subvolumes > 1 && v->shard_size == 0)
+        mpiox_facts_set_number(facts, MPIOX_FACT_TARGETS, source, v->subvolumes);
     if (v->disperse > 0) {
         mpiox_facts_set(facts, MPIOX_FACT_REDUNDANCY, source, "disperse %d+%d", data, v->redundancy);
         mpiox_facts_set_number(facts, MPIOX_FACT_STRIPE_SIZE, source, (int64_t)EC_FRAGMENT * data);

@@ -2,7 +2,7 @@
  * mpiox_layout_probe_lustre.c - Lustre: the file's layout from lustre.lov, else from liblustreapi.
  *
  * The attribute is readable for everybody who may read the file. Where it is not (an old client, a policy) and
- * liblustreapi is there, llapi_file_get_stripe(3) asks the metadata server through the folder; its answer has the same
+ * liblustreapi is there, llapi_file_get_stripe(3) asks the metadata server through the folder. Its answer has the same
  * format, in a buffer whose size only the format tells: behind it are zeros, which would be objects on target 0. A
  * folder has the layout of new files, if it has been given one.
  */

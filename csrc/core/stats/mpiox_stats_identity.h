@@ -5,8 +5,8 @@
  * them must know which belong together, and to which job of the scheduler.
  *
  * Every process makes an ID of 128 random bits. The process that says what the hints of a file are says its ID, too,
- * and the others take it over: always when all processes of the job open the file, so that they agree from then on,
- * else only if they have none of another process yet.
+ * and the others take it over. They do so always when all processes of the job open the file, so that they agree from
+ * then on, else only if they have none of another process yet.
  *
  * Times are seconds since 1970-01-01 UTC of the process's own clock.
  */

@@ -82,6 +82,16 @@ static void put_times(mpiox_text *out, const mpiox_stats *stats, const mpiox_sta
     mpiox_text_put(out, " without waiting");
 }
 
+/* Of a file without data: what a reader would look for next. */
+static const char *why_nothing(const mpiox_stats *stats)
+{
+    if (stats->native_calls > 0)
+        return " by this library";
+    const int64_t calls = stats->collective_writes + stats->collective_reads + stats->independent_writes +
+                          stats->independent_reads;
+    return calls > 0 ? "" : ": no data call reached this library";
+}
+
 int64_t mpiox_stats_line(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes)
 {
     const mpiox_stats_slowest none = {0}, *longest = about->slowest != NULL ? about->slowest : &none;
@@ -96,7 +106,7 @@ int64_t mpiox_stats_line(const mpiox_stats *stats, const mpiox_stats_subject *ab
     if (put_moved(&out, "wrote", written, longest->write_s) && read > 0)
         mpiox_text_put(&out, ", ");
     if (!put_moved(&out, "read", read, longest->read_s) && written == 0)
-        mpiox_text_put(&out, "moved no data%s", stats->native_calls > 0 ? " by this library" : "");
+        mpiox_text_put(&out, "moved no data%s", why_nothing(stats));
     if (mpiox_stats_in_io_s(stats) > 0.0)
         put_times(&out, stats, about);
     if (stats->native_calls > 0)

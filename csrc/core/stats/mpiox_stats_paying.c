@@ -1,5 +1,6 @@
 /*
- * mpiox_stats_paying.c - see mpiox_stats_paying.h. The constants of delegates are measured: docs/delegates.md.
+ * mpiox_stats_paying.c - see mpiox_stats_paying.h. The constants of delegates are measured:
+ * docs/explanation/delegates.md.
  */
 #include "mpiox_stats_paying.h"
 

@@ -6,10 +6,10 @@
  * Algorithm. Time with delegates is estimated as copying into pages plus requests of whole pages. What a large request
  *            costs is not seen by a program that makes none: the estimate is a range, for storage that moves 1 MiB in
  *            10 ms and in 1 ms.
- * Guarantee. Nothing is said unless nearly all of the time was spent in accesses that are small, that had the file
- *            system block the process (memory and a page cache do not, a busy machine does neither), and that together
- *            fill the range of the file in which they lie, each rank going through it in steps shorter than a page.
- *            Pure, but for mpiox_stats_waits().
+ * Guarantee. Nothing is said unless nearly all of the time was spent in accesses that are small. They must have had the
+ *            file system block the process (memory and a page cache do not, a busy machine does neither). Together they
+ *            must fill the range of the file in which they lie, each rank going through it in steps shorter than a
+ *            page. Pure, but for mpiox_stats_waits().
  */
 #ifndef MPIOX_STATS_PAYING_H
 #define MPIOX_STATS_PAYING_H

@@ -3,7 +3,8 @@
  *
  * Back ends: posix (pread/pwrite, preadv/pwritev), io_uring (posix, with lists of pieces in flight together), auto
  * (posix or a ring, list by list), direct (wraps any of these: whole blocks past the page cache), fault (wraps any of
- * them; errors, short transfers and delays by rule, for tests). Offsets and lengths are bytes. Local and blocking; no
+ * them; errors, short transfers and delays by rule, for tests), subfiles (deals a file over several, each a stack of
+ * these). Offsets and lengths are bytes. Local and blocking; no
  * MPI.
  *
  * Threads: several threads may use one handle at once, except to open and close it. Requests of different threads that
@@ -34,13 +35,19 @@ typedef struct mpiox_storage_call {
 
 typedef struct mpiox_storage_backend {
     const char *name;
-    /* Make one system call, or few (most_written): move up to sum(iov) bytes at offset; returns bytes moved (may be
-     * short, 0 = end of file on read) or -errno. */
+    /* Make one system call: move up to sum(iov) bytes at offset; returns bytes moved (may be short, 0 = end of file on
+     * read) or -errno. */
     int64_t (*transfer)(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset);
     int (*close)(mpiox_storage *storage); /* 0 or -errno; frees the back end's own state */
     /* Make calls together, in any order. The caller has set every `moved` to NOT_STARTED; many() fills in what it did.
      * Nothing is in flight on return; after a call has failed, later ones may stay NOT_STARTED. NULL: one by one. */
     void (*many)(mpiox_storage *storage, bool write, mpiox_storage_call *calls, int count);
+    /* Of a file that is not the descriptor's alone, else NULL; 0 or -errno: what the functions of these names do. */
+    int (*sync)(mpiox_storage *storage);
+    int (*reserve)(mpiox_storage *storage, int64_t bytes);
+    int (*resize)(mpiox_storage *storage, int64_t bytes, int part, int parts);
+    int (*size)(mpiox_storage *storage, int64_t *bytes);
+    int (*refresh)(mpiox_storage *storage);
     bool mappable; /* fd may be mapped beside the requests */
     bool separate; /* pieces that touch each other stay calls of their own */
 } mpiox_storage_backend;
@@ -107,6 +114,10 @@ int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error);
  * stay. On file systems without such a call libc reads and writes a byte of every block: no other process may be
  * writing there. Blocking; 0, MPIOX_E_IO, or MPIOX_E_UNSUPPORTED without a descriptor. */
 int mpiox_storage_reserve(mpiox_storage *storage, int64_t bytes, mpiox_error *error);
+/* Bytes of the file. Blocking; 0, MPIOX_E_IO, or MPIOX_E_UNSUPPORTED without a descriptor. */
+int mpiox_storage_size(mpiox_storage *storage, int64_t *bytes, mpiox_error *error);
+/* Give the file that size (ftruncate), once each of `parts` processes has done its part. Blocking; as above. */
+int mpiox_storage_resize(mpiox_storage *storage, int64_t bytes, int part, int parts, mpiox_error *error);
 /* *done = bytes read: less than length only at end of file. */
 int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int64_t offset, int64_t *done,
                        mpiox_error *error);

@@ -12,10 +12,10 @@
  * Guarantees. A block is a multiple of the page and of the file system's alignment, so that no page holds bytes of both
  *             ways: what the kernel flushes and drops around a direct transfer is never a neighbour's half of a page.
  *             Only covered blocks are written, so that the file never ends behind the last byte written.
- *             Direct writes are always blocking calls, never requests in flight: local file systems keep buffered
- *             writers of the same file away for the length of a blocking direct write (between the first flush and the
- *             last drop of cached pages), but not for that of an asynchronous one, and a large folio that is made dirty
- *             in between would keep old data. Direct reads have no such window and may be in flight together.
+ *             Direct writes are always blocking calls, never requests in flight. Local file systems keep buffered
+ *             writers of the same file away during a blocking direct write, from the first flush to the last drop of
+ *             cached pages. During an asynchronous one they do not: a large folio that is made dirty in between would
+ *             keep old data. Direct reads have no such window and may be in flight together.
  *             Memory that may change under a write (`changing`) is copied first: file systems and devices with
  *             checksums compute them of the caller's memory, and a byte that is stored meanwhile makes a block that
  *             cannot be read any more, or a write that fails.

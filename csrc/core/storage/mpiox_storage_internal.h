@@ -34,6 +34,9 @@ int mpiox_storage_cut(const struct iovec *iov, int iov_count, int64_t limit, str
 /* open(2), never creating or truncating, closed on exec, repeated on EINTR. The descriptor or -errno. */
 int mpiox_storage_descriptor(const char *path, int flags);
 
+/* An open handle as the options say, behind MPIOX_FAULT, whose descriptor stays open. */
+int mpiox_storage_open_stack(const char *path, int flags, int rank, const mpiox_storage_options *options,
+                             mpiox_storage **out, mpiox_error *error);
 /* An open handle as the options say, without MPIOX_FAULT. */
 int mpiox_storage_open_plain(const char *path, int flags, int rank, const mpiox_storage_options *options,
                              mpiox_storage **out, mpiox_error *error);
@@ -44,6 +47,12 @@ bool mpiox_storage_add_ring(mpiox_storage *storage, int depth, bool automatic, c
 /* Put direct I/O before an open handle, which is taken over. False (reason) when the file has none. */
 bool mpiox_storage_add_direct(mpiox_storage **storage, const char *path, int flags, int rank,
                               const mpiox_storage_options *options, const char **reason);
+
+/* rename(2) that replaces nothing, as far as the file system can. 0 or an errno. */
+int mpiox_storage_give_name(const char *from, const char *to);
+
+/* ftruncate(2), repeated on EINTR. 0 or an errno. */
+int mpiox_storage_cut_file(int fd, int64_t bytes);
 
 /* Rank 0 reports once per process (per flag) that an option could not be had. */
 void mpiox_storage_report(atomic_flag *reported, int rank, const char *option, const char *reason);

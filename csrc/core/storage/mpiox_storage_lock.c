@@ -6,9 +6,13 @@
 #include <string.h>
 
 #ifndef F_OFD_SETLKW
+#define F_OFD_GETLK 36
 #define F_OFD_SETLK 37
 #define F_OFD_SETLKW 38
 #endif
+
+/* The lock of mpiox_storage_guard(), and the end of all other ones. */
+static const int64_t guard_at = (INT64_C(1) << 62) + 1;
 
 static int set_lock(int fd, short type, int64_t offset, int64_t length, bool wait)
 {
@@ -36,6 +40,8 @@ int mpiox_storage_lock(mpiox_storage *storage, bool exclusive, int64_t offset, i
         return MPIOX_E_IO;
     if (storage->fd < 0)
         return MPIOX_OK;
+    if (length == 0 && offset < guard_at)
+        length = guard_at - offset;
     const int mode = fcntl(storage->fd, F_GETFL) & O_ACCMODE;
     const short type = mode == O_RDONLY || (!exclusive && mode != O_WRONLY) ? F_RDLCK : F_WRLCK;
     if (set_lock(storage->fd, type, offset, length, true) == 0)
@@ -47,7 +53,25 @@ int mpiox_storage_lock(mpiox_storage *storage, bool exclusive, int64_t offset, i
 
 void mpiox_storage_unlock(mpiox_storage *storage, int64_t offset, int64_t length)
 {
+    if (length == 0 && offset < guard_at)
+        length = guard_at - offset;
     if (storage->fd >= 0)
         set_lock(storage->fd, F_UNLCK, offset, length, false);
     mpiox_storage_unpin(storage);
+}
+
+int mpiox_storage_guard(int fd, mpiox_storage_guarding how)
+{
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = guard_at, .l_len = 1};
+    if (how == MPIOX_GUARD_LOOK) {
+        lock.l_type = F_WRLCK;
+        if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
+            return errno;
+        return lock.l_type == F_UNLCK ? 0 : EAGAIN;
+    }
+    if (how == MPIOX_GUARD_ALONE)
+        (void)set_lock(fd, F_UNLCK, guard_at, 1, false);
+    if (set_lock(fd, how == MPIOX_GUARD_ALONE ? F_WRLCK : F_RDLCK, guard_at, 1, how == MPIOX_GUARD_SHARED) == 0)
+        return 0;
+    return errno == EACCES ? EAGAIN : errno;
 }

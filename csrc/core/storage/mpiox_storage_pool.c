@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdatomic.h>
@@ -196,12 +197,19 @@ bool mpiox_storage_is_scarce(int descriptors)
 static bool has_plenty(int descriptors)
 {
     enum { LOOKS = 64 };
-    const int probe = any_descriptor(), most = limit() - 1 < probe + LOOKS ? limit() - 1 : probe + LOOKS;
-    int n = probe >= 0;
-    for (int fd = probe + 1; probe >= 0 && n < descriptors && fd <= most; fd++)
-        n += fcntl(fd, F_GETFD) < 0;
-    if (probe >= 0)
-        close(probe);
+    struct pollfd next[LOOKS];
+    const int probe = any_descriptor();
+    const int64_t most = limit() - 1 - probe;
+    const int looks = most < 0 ? 0 : most < LOOKS ? (int)most : LOOKS;
+    int n = 1;
+    if (probe < 0)
+        return false;
+    for (int i = 0; i < looks; i++)
+        next[i] = (struct pollfd){.fd = probe + 1 + i};
+    const bool looked = poll(next, (nfds_t)looks, 0) >= 0;
+    for (int i = 0; looked && i < looks; i++)
+        n += (next[i].revents & POLLNVAL) != 0;
+    close(probe);
     return n >= descriptors;
 }
 

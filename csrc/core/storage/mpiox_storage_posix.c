@@ -36,31 +36,16 @@ int64_t mpiox_storage_posix_call(int fd, bool write, const struct iovec *iov, in
     return moved < 0 ? -errno : moved;
 }
 
-/* A write in calls that end at multiples of storage->most_written: one request to whoever counts. */
-static int64_t write_in_parts(const mpiox_storage *storage, struct iovec part, int64_t offset)
-{
-    const int64_t most = storage->most_written;
-    int64_t left = (int64_t)part.iov_len, done = 0;
-    while (left > 0) {
-        const int64_t room = most - (offset + done) % most;
-        part.iov_len = (size_t)(left < room ? left : room);
-        const int64_t moved = mpiox_storage_posix_call(storage->fd, true, &part, 1, offset + done);
-        if (moved < 0)
-            return done > 0 ? done : moved;
-        done += moved;
-        left -= moved;
-        if (moved < (int64_t)part.iov_len)
-            break;
-        part.iov_base = (char *)part.iov_base + moved;
-    }
-    return done;
-}
-
+/* A piece that is longer than storage->most_written is moved up to the next multiple of that: a short transfer. */
 int64_t mpiox_storage_posix_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
                                      int64_t offset)
 {
-    if (write && storage->most_written > 0 && iov_count == 1 && (int64_t)iov->iov_len > storage->most_written)
-        return write_in_parts(storage, *iov, offset);
+    const int64_t most = storage->most_written;
+    struct iovec part;
+    if (write && most > 0 && iov_count == 1 && (int64_t)iov->iov_len > most) {
+        mpiox_storage_cut(iov, 1, most - offset % most, &part, 1);
+        iov = &part;
+    }
     return mpiox_storage_posix_call(storage->fd, write, iov, iov_count, offset);
 }
 

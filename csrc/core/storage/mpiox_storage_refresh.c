@@ -42,6 +42,10 @@ int mpiox_storage_refresh(mpiox_storage *storage, mpiox_error *error)
     mpiox_error no_locks = {.code = MPIOX_OK};
     struct statx status;
 
+    if (storage->backend->refresh != NULL) {
+        const int code = -storage->backend->refresh(storage);
+        return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "fsync");
+    }
     if (mpiox_storage_sync(storage, error) != MPIOX_OK || mpiox_storage_pin(storage, error) != MPIOX_OK)
         return error->code;
     (void)!fallocate(storage->fd, FALLOC_FL_KEEP_SIZE, 0, 1);

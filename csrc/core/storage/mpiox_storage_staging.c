@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_storage_internal.h"
+
 static const char suffix[] = ".staging";
 
 enum { PARTS_MOST = 4096, PERMISSIONS = 0666 };
@@ -86,19 +88,6 @@ int mpiox_storage_staging_begin(const char *staging, int part)
     return code;
 }
 
-/* Without replacing anything. A file system that cannot promise that is asked before. */
-static int give_name(const char *staging, const char *path)
-{
-    struct stat status;
-    if (renameat2(AT_FDCWD, staging, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return errno;
-    if (lstat(path, &status) == 0)
-        return EEXIST;
-    return rename(staging, path) == 0 ? 0 : errno;
-}
-
 static bool has_name(const char *staging, uint64_t device, uint64_t inode)
 {
     struct stat status;
@@ -119,7 +108,7 @@ static int finish(const char *staging, uint64_t device, uint64_t inode, bool *re
         return errno == ENOENT ? 0 : errno; /* another one has done it, or it was deleted */
     if ((uint64_t)status.st_dev != device || (uint64_t)status.st_ino != inode)
         return 0;
-    const int code = give_name(staging, path);
+    const int code = mpiox_storage_give_name(staging, path);
     *renamed = code == 0;
     if (code == 0)
         mpiox_storage_staging_forget(staging);
@@ -142,6 +131,17 @@ int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, ui
     if (code != 0 || memchr(marks, '-', (size_t)count) != NULL)
         return code;
     return finish(staging, device, inode, renamed);
+}
+
+bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t device, uint64_t inode)
+{
+    char mark = '-';
+    const int fd = open_parts(staging, O_RDONLY);
+    if (fd >= 0) {
+        (void)!pread(fd, &mark, 1, part);
+        close(fd);
+    }
+    return mark != '+' && has_name(staging, device, inode);
 }
 
 void mpiox_storage_staging_forget(const char *staging)

@@ -28,6 +28,8 @@ int mpiox_storage_staging_begin(const char *staging, int part);
 /* It has none any more. *renamed: the file has its name now. device and inode: of the file. 0, also where it has its
  * name already, or an errno: EEXIST where something else has that name, ENOENT where what lies beside it is gone. */
 int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, uint64_t inode, bool *renamed);
+/* Is the file still there by this name, and has this process bytes of it, as far as can be told? */
+bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t device, uint64_t inode);
 /* The file is not wanted any more, or has no need of the name: take away what lies beside it. */
 void mpiox_storage_staging_forget(const char *staging);
 /* Take away the file, and that, unless another file has its staging name by now. */

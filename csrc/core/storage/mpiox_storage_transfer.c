@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mpiox_storage_internal.h"
@@ -160,7 +161,9 @@ int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error)
     if (mpiox_storage_pin(storage, error) != MPIOX_OK)
         return MPIOX_E_IO;
     const int before = mpiox_storage_pool_error(storage);
-    int code = storage->fd < 0 || fsync(storage->fd) == 0 ? 0 : errno;
+    int code = storage->backend->sync != NULL               ? -storage->backend->sync(storage)
+               : storage->fd < 0 || fsync(storage->fd) == 0 ? 0
+                                                            : errno;
     mpiox_storage_unpin(storage);
     code = code == 0 ? before : code;
     return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "fsync");
@@ -175,10 +178,59 @@ int mpiox_storage_reserve(mpiox_storage *storage, int64_t bytes, mpiox_error *er
     if (storage->fd < 0) /* then it is not pinned either */
         return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ENOSYS, 0, bytes, "posix_fallocate");
     do
-        code = bytes == 0 ? 0 : posix_fallocate(storage->fd, 0, bytes);
+        code = storage->backend->reserve != NULL ? -storage->backend->reserve(storage, bytes)
+               : bytes == 0                      ? 0
+                                                 : posix_fallocate(storage->fd, 0, bytes);
     while (code == EINTR);
     mpiox_storage_unpin(storage);
     return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, 0, bytes, "posix_fallocate");
+}
+
+int mpiox_storage_cut_file(int fd, int64_t bytes)
+{
+    int code;
+    do
+        code = ftruncate(fd, bytes) == 0 ? 0 : errno;
+    while (code == EINTR);
+    return code;
+}
+
+/* 0 or an errno. */
+static int size_of(mpiox_storage *storage, int64_t *bytes)
+{
+    struct stat status;
+    if (storage->backend->size != NULL)
+        return -storage->backend->size(storage, bytes);
+    if (fstat(storage->fd, &status) != 0)
+        return errno;
+    *bytes = status.st_size;
+    return 0;
+}
+
+int mpiox_storage_size(mpiox_storage *storage, int64_t *bytes, mpiox_error *error)
+{
+    if (mpiox_storage_pin(storage, error) != MPIOX_OK)
+        return MPIOX_E_IO;
+    if (storage->fd < 0) /* then it is not pinned either */
+        return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ENOSYS, -1, -1, "fstat");
+    const int code = size_of(storage, bytes);
+    mpiox_storage_unpin(storage);
+    return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "fstat");
+}
+
+int mpiox_storage_resize(mpiox_storage *storage, int64_t bytes, int part, int parts, mpiox_error *error)
+{
+    int code = 0;
+    if (mpiox_storage_pin(storage, error) != MPIOX_OK)
+        return MPIOX_E_IO;
+    if (storage->fd < 0) /* then it is not pinned either */
+        return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ENOSYS, -1, bytes, "ftruncate");
+    if (storage->backend->resize != NULL)
+        code = -storage->backend->resize(storage, bytes, part, parts);
+    else if (part == 0)
+        code = mpiox_storage_cut_file(storage->fd, bytes);
+    mpiox_storage_unpin(storage);
+    return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, bytes, "ftruncate");
 }
 
 int mpiox_storage_close(mpiox_storage *storage)

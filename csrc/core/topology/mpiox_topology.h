@@ -55,6 +55,7 @@ typedef struct mpiox_topology {
     mpiox_topology_page *page; /* of this node; shared unless there is one rank */
     _Atomic uint32_t steps;    /* that this rank has ended so far (mpiox_topology_end_step()) */
     uint32_t told;             /* calls of mpiox_topology_bcast() so far; the same on every rank */
+    uint64_t agreements;       /* of the leaders on lowest values, so far; the same on every leader */
     mpiox_segment segment;     /* collective buffers; empty until mpiox_topology_segment() */
     bool segment_placed;       /* its pages have been touched by those who use them most */
     uint64_t segment_layout;   /* what the segment was laid out for */
@@ -170,10 +171,11 @@ void mpiox_topology_end_step(mpiox_topology *topology);
 void mpiox_topology_wait_steps(mpiox_topology *topology);
 /* Only inside the `serial` function of a barrier, on the rank that runs it; false: MPI failed. The leaders: all[i] =
  * what that of node i brings, `bytes` bytes each (up to 16 nodes: a message from each to each); each of
- * n <= MPIOX_TOPOLOGY_NODE_VALUES values becomes the lowest that any brings; `data` becomes that of `node`'s. */
+ * n <= MPIOX_TOPOLOGY_NODE_VALUES values becomes the lowest that any brings; *error becomes that of `node`'s on each
+ * leader that calls this, after the same agreement on who has one: none waits for a leader that does not know. */
 bool mpiox_topology_gather_nodes(mpiox_topology *topology, const void *mine, size_t bytes, void *all);
 bool mpiox_topology_lowest_of_nodes(mpiox_topology *topology, int n, int64_t *values);
-bool mpiox_topology_spread_to_nodes(mpiox_topology *topology, int node, void *data, size_t bytes);
+bool mpiox_topology_spread_error(mpiox_topology *topology, int node, mpiox_error *error);
 
 /* Rank 0's `bytes` bytes reach every rank of comm: MPI_Bcast, without the MPI library when a file was open on these
  * ranks before, they are on one node, none has MPI_THREAD_MULTIPLE, and the bytes are at most

@@ -2,7 +2,7 @@
  * mpiox_topology_keep.c - the topologies of this process, in use and kept for the next file; see mpiox_topology.h.
  *
  * Problem.   Making a topology takes collectives, so one is kept when its file is closed. A program that opens files on
- *            thousands of groups must not collect thousands of them; but no rank may drop what rank 0 of the group, who
+ *            thousands of groups must not collect thousands of them. But no rank may drop what rank 0 of the group, who
  *            chooses, will name to all, and the ranks of a group never meet for the purpose of dropping.
  * Algorithm. A topology without communicators is given up by its rank 0, on its own, when it has more than KEPT idle
  *            ones: those that were not used for longest go. Rank 0 says so in their page, which the other ranks look at

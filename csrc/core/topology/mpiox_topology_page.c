@@ -10,18 +10,19 @@
  * Guarantee. A rank reads a result before it arrives at the next barrier, and results change only when all have
  *            arrived: one set of words is enough.
  *            Rank 0 alone gives a page up, as the last thing that it tells there, and only when the others have read
- *            all before it: whoever waits for rank 0's next choice on a page that is given up learns of that, and looks
+ *            all before it. Whoever waits for rank 0's next choice on a page that is given up learns of that, and looks
  *            for it elsewhere, as rank 0 does.
  */
 #include <limits.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "mpiox_parts.h"
 #include "mpiox_topology.h"
 #include "mpiox_wait.h"
 
-enum { LINE = 64, FEW_NODES = 16 };
+enum { LINE = 64, FEW_NODES = 16, TAG_VALUES = 0, TAG_ERROR = 1, TAG_LOWEST = 2 };
 
 typedef struct rank_values { /* of one rank; its own cache line */
     _Alignas(LINE) int values[MPIOX_TOPOLOGY_VALUES];
@@ -40,6 +41,7 @@ struct mpiox_topology_page {
     _Alignas(LINE) mpiox_futex steps;                 /* that all ranks together have ended */
     _Alignas(LINE) _Atomic int64_t shared_pointer[2]; /* shared file pointer, etypes (file/mpiox_shared_pointer.c) */
     _Alignas(LINE) int lowest[MPIOX_TOPOLOGY_VALUES]; /* of the last mpiox_topology_min() */
+    int lowest_here;                                  /* the first of them, of this node alone */
     int code;                                         /* of the last mpiox_topology_min() */
     int64_t totals[MPIOX_TOPOLOGY_SUMS];              /* of the last mpiox_topology_sums() */
     char root_note[MPIOX_TOPOLOGY_NOTE_BYTES];        /* rank 0's (of mpiox_topology_spread(): the root's), until the
@@ -138,15 +140,15 @@ static bool gather_few(mpiox_topology *t, const void *mine, size_t bytes, void *
     memcpy((char *)all + (size_t)t->node * bytes, mine, bytes);
     for (int i = 1; i < t->n_nodes; i++, n++) {
         const int from = (t->node + i) % t->n_nodes;
-        if (PMPI_Irecv((char *)all + (size_t)from * bytes, (int)bytes, MPI_BYTE, from, 0, t->leader_comm,
+        if (PMPI_Irecv((char *)all + (size_t)from * bytes, (int)bytes, MPI_BYTE, from, TAG_VALUES, t->leader_comm,
                        &requests[n]) != MPI_SUCCESS) {
             requests[n] = MPI_REQUEST_NULL;
             code = MPI_ERR_OTHER;
         }
     }
     for (int i = 1; i < t->n_nodes; i++, n++)
-        if (PMPI_Isend(mine, (int)bytes, MPI_BYTE, (t->node + i) % t->n_nodes, 0, t->leader_comm, &requests[n]) !=
-            MPI_SUCCESS) {
+        if (PMPI_Isend(mine, (int)bytes, MPI_BYTE, (t->node + i) % t->n_nodes, TAG_VALUES, t->leader_comm,
+                       &requests[n]) != MPI_SUCCESS) {
             requests[n] = MPI_REQUEST_NULL;
             code = MPI_ERR_OTHER;
         }
@@ -181,6 +183,7 @@ static bool lowest_of_few(mpiox_topology *t, int n, int64_t *values)
 bool mpiox_topology_lowest_of_nodes(mpiox_topology *t, int n, int64_t *values)
 {
     MPI_Request request;
+    t->agreements++;
     if (t->n_nodes <= FEW_NODES)
         return lowest_of_few(t, n, values);
     mpiox_wait_for("an answer of the other nodes", -1);
@@ -188,14 +191,31 @@ bool mpiox_topology_lowest_of_nodes(mpiox_topology *t, int n, int64_t *values)
     return mpiox_topology_finish(code, &request) == MPIOX_OK;
 }
 
-bool mpiox_topology_spread_to_nodes(mpiox_topology *t, int node, void *data, size_t bytes)
+/* Messages of their own, not an operation of all leaders: one that MPI failed for when they agreed does not know of it,
+ * and nobody waits for that one. What it was told nevertheless lies there until it is told again. */
+bool mpiox_topology_spread_error(mpiox_topology *t, int node, mpiox_error *error)
 {
+    struct {
+        uint64_t agreement;
+        mpiox_error error;
+    } told = {t->agreements, *error};
     MPI_Request request;
     if (t->leader_comm == MPI_COMM_NULL)
         return true;
-    mpiox_wait_for("an answer of the other nodes", -1);
-    const int code = PMPI_Ibcast(data, (int)bytes, MPI_BYTE, node, t->leader_comm, &request);
-    return mpiox_topology_finish(code, &request) == MPIOX_OK;
+    for (int i = 1; t->node == node && i < t->n_nodes; i++)
+        mpiox_topology_finish(
+            PMPI_Isend(&told, (int)sizeof told, MPI_BYTE, (node + i) % t->n_nodes, TAG_ERROR, t->leader_comm, &request),
+            &request);
+    if (t->node == node)
+        return true;
+    mpiox_wait_for("the error of another node", -1);
+    do {
+        const int code = PMPI_Irecv(&told, (int)sizeof told, MPI_BYTE, node, TAG_ERROR, t->leader_comm, &request);
+        if (mpiox_topology_finish(code, &request) != MPIOX_OK)
+            return false;
+    } while (told.agreement != t->agreements);
+    *error = told.error;
+    return true;
 }
 
 /* ---- agreements -------------------------------------------------------------------------------------------------- */
@@ -205,11 +225,59 @@ typedef struct lowest {
     int64_t note_bytes; /* 0: none */
 } lowest;
 
+/* What a leader tells each other one; the note is node 0's. */
+typedef struct lowest_values {
+    uint64_t agreement;
+    int values[MPIOX_TOPOLOGY_VALUES];
+    char note[MPIOX_TOPOLOGY_NOTE_BYTES];
+} lowest_values;
+
+static int hear_values(mpiox_topology *t, int node, lowest_values *out, MPI_Request *request)
+{
+    *request = MPI_REQUEST_NULL;
+    return PMPI_Irecv(out, (int)sizeof *out, MPI_BYTE, node, TAG_LOWEST, t->leader_comm, request);
+}
+
+/* As gather_few(). What lies there of an agreement in which MPI failed is passed over. */
+static int spread_to_few(mpiox_topology *t, int64_t note_bytes)
+{
+    mpiox_topology_page *page = t->page;
+    MPI_Request requests[2 * FEW_NODES];
+    lowest_values all[FEW_NODES], *mine = &all[t->node];
+    const size_t bytes = offsetof(lowest_values, note) + (t->node == 0 ? (size_t)note_bytes : 0);
+    int n = 0, code = MPI_SUCCESS;
+    mine->agreement = t->agreements;
+    memcpy(mine->values, page->lowest, sizeof mine->values);
+    memcpy(mine->note, page->note, (size_t)note_bytes);
+    for (int i = 1; i < t->n_nodes && code == MPI_SUCCESS; i++, n++) {
+        const int from = (t->node + i) % t->n_nodes;
+        code = hear_values(t, from, &all[from], &requests[n]);
+    }
+    for (int i = 1; i < t->n_nodes; i++, n++) {
+        requests[n] = MPI_REQUEST_NULL;
+        if (PMPI_Isend(mine, (int)bytes, MPI_BYTE, (t->node + i) % t->n_nodes, TAG_LOWEST, t->leader_comm,
+                       &requests[n]) != MPI_SUCCESS)
+            code = MPI_ERR_OTHER;
+    }
+    bool good = mpiox_topology_wait(n, requests, NULL, NULL) == MPIOX_OK && code == MPI_SUCCESS;
+    for (int i = 0; good && i < t->n_nodes; i++) {
+        while (good && all[i].agreement != t->agreements)
+            good = mpiox_topology_finish(hear_values(t, i, &all[i], requests), requests) == MPIOX_OK;
+        for (int v = 0; good && v < MPIOX_TOPOLOGY_VALUES; v++)
+            page->lowest[v] = all[i].values[v] < page->lowest[v] ? all[i].values[v] : page->lowest[v];
+    }
+    memcpy(page->note, all[0].note, good ? (size_t)note_bytes : 0);
+    return good ? MPIOX_OK : MPIOX_E_MPI;
+}
+
 /* Leaders: the lowest values of all nodes, and rank 0's note, which is on node 0. */
 static int spread_lowest(mpiox_topology *t, int64_t note_bytes)
 {
     MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    t->agreements++;
     mpiox_wait_for("an answer of the other nodes", -1);
+    if (t->n_nodes <= FEW_NODES)
+        return spread_to_few(t, note_bytes);
     int code = PMPI_Iallreduce(MPI_IN_PLACE, t->page->lowest, MPIOX_TOPOLOGY_VALUES, MPI_INT, MPI_MIN, t->leader_comm,
                                &requests[0]);
     if (code == MPI_SUCCESS && note_bytes > 0)
@@ -229,6 +297,7 @@ static void reduce_values(void *context)
             if (page->ranks[r].values[v] < page->lowest[v])
                 page->lowest[v] = page->ranks[r].values[v];
     }
+    page->lowest_here = page->lowest[0];
     memcpy(page->note, page->root_note, (size_t)mine->note_bytes);
     page->code = t->leader_comm != MPI_COMM_NULL ? spread_lowest(t, mine->note_bytes) : MPIOX_OK;
 }
@@ -327,6 +396,33 @@ int mpiox_topology_agree_error(mpiox_topology *t, mpiox_error *error)
     return mpiox_topology_agree(t, error, 0, NULL);
 }
 
+typedef struct teller {
+    mpiox_topology *topology;
+    int rank; /* whose error it is */
+} teller;
+
+static void tell_error(void *context)
+{
+    const teller *own = context;
+    mpiox_topology *t = own->topology;
+    mpiox_error error;
+    memcpy(&error, t->page->root_note, sizeof error);
+    t->page->code = mpiox_topology_spread_error(t, t->node_of[own->rank], &error) ? MPIOX_OK : MPIOX_E_MPI;
+    memcpy(t->page->note, &error, sizeof error);
+}
+
+/* The error of a rank reaches every rank that knows of it. 0 or MPIOX_E_MPI. */
+static int hear_error(mpiox_topology *t, int rank, mpiox_error *error)
+{
+    teller own = {t, rank};
+    if (t->rank == rank)
+        memcpy(t->page->root_note, error, sizeof *error);
+    mpiox_topology_barrier(t, tell_error, &own);
+    if (t->page->code == MPIOX_OK)
+        memcpy(error, t->page->note, sizeof *error);
+    return t->page->code;
+}
+
 int mpiox_topology_agree(mpiox_topology *t, mpiox_error *error, int n, int *values)
 {
     _Static_assert(sizeof *error <= MPIOX_TOPOLOGY_NOTE_BYTES, "an error is a note");
@@ -336,8 +432,12 @@ int mpiox_topology_agree(mpiox_topology *t, mpiox_error *error, int n, int *valu
     lowest[0] = own != MPIOX_OK ? t->rank : t->size;
     for (int i = 0; i < n; i++)
         lowest[1 + i] = values[i];
-    if (mpiox_topology_min(t, 1 + n, lowest, NULL, 0) != MPIOX_OK ||
-        (lowest[0] < t->size && mpiox_topology_spread(t, lowest[0], error, sizeof *error) != MPIOX_OK))
+    int code = mpiox_topology_min(t, 1 + n, lowest, NULL, 0);
+    /* Without an answer of the other nodes: they may wait for an error of this one all the same. */
+    const int first = code == MPIOX_OK ? lowest[0] : t->page->lowest_here;
+    if (t->size > 1 && first < t->size)
+        code = hear_error(t, first, error);
+    if (code != MPIOX_OK)
         return mpiox_error_set(error, own != MPIOX_OK ? own : MPIOX_E_MPI, 0, -1, -1, "agreeing on an error");
     for (int i = 0; i < n; i++)
         values[i] = lowest[1 + i];

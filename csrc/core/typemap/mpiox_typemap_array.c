@@ -1,8 +1,8 @@
 /*
  * mpiox_typemap_array.c - subarrays and distributed arrays.
  *
- * Both are built from the fastest dimension outwards: the part of dimension d is one loop (subarray, block) or a loop
- * of whole blocks and a last partial one (cyclic) over the description of all faster dimensions, whose step is the size
+ * Both are built from the fastest dimension outwards. The part of dimension d is one loop (subarray, block) or a loop
+ * of whole blocks and a last partial one (cyclic) over the description of all faster dimensions. Its step is the size
  * in bytes of a whole slab. No element is ever enumerated, and file order is kept. Distribution follows MPI-4.1, 5.1.4:
  * BLOCK(b) is CYCLIC(b) of which only the first cycle exists.
  */

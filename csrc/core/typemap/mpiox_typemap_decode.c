@@ -3,7 +3,7 @@
  *
  * Problem.    A datatype is opaque; MPI_Type_get_envelope and get_contents say how it was built, recursively.
  * Algorithm.  Decode the parts, combine them with the constructor that the combiner stands for, then give the result
- *             the bounds that the MPI library states: alignment padding of structs, old bound markers and types with a
+ *             the bounds that the MPI library states. Alignment padding of structs, old bound markers and types with a
  *             size of zero differ between libraries, and native I/O on the same file uses the library's bounds.
  * Guarantees. The size and the true bounds are compared with the library's: where they differ the type is refused
  *             (MPIOX_E_UNSUPPORTED) rather than misread. Arrays stay nested loops; no element is enumerated.

@@ -3,10 +3,12 @@
  * be known on every node (irregular lists).
  *
  * Form. Strided runs, ascending. Of each a number of 7-bit groups, low ones first (LEB128): gap << 2 | 2 if it is as
- *       long as the one before | 1 if there are several; its length, unless it is as long; count and stride, if there
- *       are several. All in units of a granule that divides every offset and length; the gap counts from the end of
- *       the run before, for the first one from the first byte of the part. 1 byte for a piece of an unordered mesh
- *       whose pieces are equal.
+ *       long as the one before | 1 if there are several. Then its length, unless it is as long; count and stride, if
+ *       there are several. All in units of a granule that divides every offset and length; the gap counts from the end
+ *       of the run before, for the first one from the first byte of the part. 1 byte for a piece of an unordered mesh
+ *       whose pieces are equal. A count of 1 says that pieces are repeated, as those of a grid are for each level and
+ *       variable: how many pieces back they begin, and how many there are, which may be more. A run of several is not
+ *       repeated, nor what is before it.
  * Local, no allocation.
  */
 #ifndef MPIOX_TYPEMAP_RUNS_H
@@ -14,14 +16,24 @@
 
 #include "mpiox_typemap.h"
 
-/* The bytes that describe stream bytes [from, *to) of the view, *to lowered until they are at most `most` (>= 64). */
+/* The bytes that describe stream bytes [from, *to) of the view, *to lowered until they are at most `most` (>= 64), or a
+ * few less. */
 int64_t mpiox_typemap_runs_measure(const mpiox_typemap *view, int64_t from, int64_t *to, int64_t granule, int64_t most);
 /* Write them. */
 void mpiox_typemap_runs_write(const mpiox_typemap *view, int64_t from, int64_t to, int64_t granule, char *bytes);
 
+enum { MPIOX_TYPEMAP_RUNS_PIECES = 1024 }; /* so many pieces back, or less */
+
+typedef struct mpiox_typemap_piece {
+    int64_t gap, length; /* bytes */
+} mpiox_typemap_piece;
+
 typedef struct mpiox_typemap_runs {
     const unsigned char *at, *end; /* borrowed */
     int64_t granule, offset, length;
+    int64_t n; /* pieces since the last run of several, the last ones at n % MPIOX_TYPEMAP_RUNS_PIECES: */
+    mpiox_typemap_piece pieces[MPIOX_TYPEMAP_RUNS_PIECES];
+    int64_t left, distance; /* pieces that are still repeated (0: none), and from how many before */
 } mpiox_typemap_runs;
 
 /* Begin to read; `offset`: of the part's first byte. */

@@ -4,8 +4,8 @@
  *
  * Problem.    Applications describe the same bytes in many ways (vector of contiguous, struct of vectors, subarray).
  *             The cursor is fast only where a regular access looks regular.
- * Algorithm.  Each constructor rewrites its result on the spot, bottom up: touching blocks merge, a loop over a
- *             seamless child becomes that child with more copies, structs flatten, equal members at equal steps become
+ * Algorithm.  Each constructor rewrites its result on the spot, bottom up. Touching blocks merge. A loop over a
+ *             seamless child becomes that child with more copies. Structs flatten. Equal members at equal steps become
  *             a loop, structs of blocks become a list. Trees that are too deep are listed when they are small.
  * Guarantees. Stream order never changes. Every sum is checked. Rebuilding a normalised tree from its own parts yields
  *             it unchanged, which is how serialized input is validated.

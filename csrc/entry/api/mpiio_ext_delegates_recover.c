@@ -23,7 +23,7 @@ int64_t mpiio_ext_delegates_recover(const char *path, char *text, int64_t text_b
     failures found = {.text = {text, text_bytes, 0}};
 
     mpiox_text_put(&found.text, "[");
-    const int64_t bytes = mpiox_cache_recover_kept(path, put_failure, &found);
+    const int64_t bytes = mpiox_cache_recover_kept(path, true, put_failure, &found);
 
     mpiox_text_put(&found.text, "]");
     return bytes;

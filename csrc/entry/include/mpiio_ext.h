@@ -31,7 +31,8 @@ const char *mpiio_ext_error_name(int code);
 
 /* ---- partitioning ---- */
 
-/* Methods that cut a file region into one domain per I/O aggregator; see docs/partitioning.md. Pure: no MPI, no I/O. */
+/* Methods that cut a file region into one domain per I/O aggregator; see docs/explanation/file-domains.md.
+ * Pure: no MPI, no I/O. */
 typedef struct mpiio_ext_plan mpiio_ext_plan;
 
 /* Number of methods; name and one-line description of method `index`, or NULL when there is none. */
@@ -65,7 +66,7 @@ int mpiio_ext_partition_rule_count(void);
 int mpiio_ext_partition_rule(int index, char *text, int64_t text_bytes, const char **reason, const char **source);
 
 /* Plan the half-open byte region [start, end). MPIOX_E_ARG (-2) for an unknown method or a bad geometry: see the limits
- * in docs/partitioning.md. Free with mpiio_ext_plan_free() (NULL-safe). */
+ * in docs/explanation/file-domains.md. Free with mpiio_ext_plan_free() (NULL-safe). */
 int mpiio_ext_plan_create(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
                           int32_t aggregators, mpiio_ext_plan **plan);
 void mpiio_ext_plan_free(mpiio_ext_plan *plan);
@@ -98,7 +99,8 @@ int64_t mpiio_ext_plan_window(const mpiio_ext_plan *plan, int32_t aggregator, in
 
 /* ---- layouts of files ---- */
 
-/* All that a file system tells of how a file lies on its servers, with the source of each fact (docs/layout.md). */
+/* All that a file system tells of how a file lies on its servers, with the source of each fact
+ * (docs/reference/layout.md). */
 typedef struct mpiio_ext_layout mpiio_ext_layout;
 
 /* Number of facts; name, unit ("bytes", "count", "boolean", "text") and meaning of fact `index`, or NULL. */
@@ -192,7 +194,7 @@ int64_t mpiio_ext_calls(int index);
 /* ---- delegates ---- */
 
 /* The memory of a running I/O delegate, mapped for reading: a delegate shares it with the ranks of its node, and any
- * process of the same user may look into it (docs/delegates-status.md). */
+ * process of the same user may look into it (docs/reference/delegates.md). */
 typedef struct mpiio_ext_delegates mpiio_ext_delegates;
 
 /* Map the memory behind a path, as a rule /proc/PID/fd/N. 0, or MPIOX_E_IO (-3): it cannot be opened; MPIOX_E_CORRUPT

@@ -3,9 +3,9 @@
  * mpiox_any_mpi_names.h behind it, in a build for an ABI in place of one MPI library (CMake: MPIOX_ANY_MPI).
  *
  * Problem.    Programs of one MPI ABI hold libraries of many names (libmpi.so.12, libmpich.so.12, libmpi_gnu.so.12), in
- *             which some functions are missing; mpi4py opens its library out of the linker's sight (RTLD_LOCAL); and
- *             tools of this package use the library where there is no MPI at all. A library that is linked to one of
- *             them can serve only that one.
+ *             which some functions are missing. mpi4py opens its library out of the linker's sight (RTLD_LOCAL). Tools
+ *             of this package use the library where there is no MPI at all. A library that is linked to one of them can
+ *             serve only that one.
  * Algorithm.  Every name of the MPI library that the sources use is a macro for a look into a table
  *             (mpiox_any_mpi_names.h, generated). An entry is looked up at its first use: where the program would
  *             find it, else in a library libmpi* that is in the process.

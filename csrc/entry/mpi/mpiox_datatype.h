@@ -1,9 +1,9 @@
 /*
  * mpiox_datatype.h - questions about a datatype that come before its description.
  *
- * Is it committed? MPI has no such query, but every MPI library refuses to communicate with
- * a type that is not, so one is asked to send an element of it to nobody (no memory is touched), on a communicator
- * whose errors are returned.
+ * Is it committed? MPI has no such query. But every MPI library refuses to communicate with a type that is not
+ * committed. So one is asked to send an element of it to nobody (no memory is touched), on a communicator whose errors
+ * are returned.
  */
 #ifndef MPIOX_DATATYPE_H
 #define MPIOX_DATATYPE_H

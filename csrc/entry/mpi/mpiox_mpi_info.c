@@ -60,8 +60,7 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
         mpiox_forwarded_to_info(handle->forwarded, *info_used);
     if (handle->forwarded != NULL && handle->file->scratch)
         PMPI_Info_set(*info_used, "mpiox_close", "never");
-    else if (handle->forwarded == NULL || handle->hints.close == MPIOX_CLOSE_NEVER ||
-             handle->hints.delegate_ack == MPIOX_ACK_REPLICA)
+    else if (handle->forwarded == NULL || !mpiox_forwarded_closes_behind(handle->forwarded))
         PMPI_Info_set(*info_used, "mpiox_close", "written");
     if (handle->file != NULL) { /* what the library's own choices came to */
         set_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));

@@ -22,7 +22,9 @@
 #include "mpiox_handle.h"
 #include "mpiox_layout_create.h"
 #include "mpiox_mpi_staging.h"
+#include "mpiox_mpi_subfiles.h"
 #include "mpiox_mpi_view.h"
+#include "mpiox_parts.h"
 #include "mpiox_stats_paying.h"
 #include "mpiox_finalize.h"
 #include "mpiox_preload_check.h"
@@ -54,8 +56,10 @@ typedef struct opening {
     bool waits_hidden;               /* a tool keeps MPI_Wait and its kin from this library */
     bool is_there;                   /* MPI_MODE_EXCL will refuse the file, and must not delete it */
     mpiox_mpi_staging staging;       /* by which name it is opened */
+    mpiox_mpi_subfiles subfiles;     /* whether it is stored as several */
     bool made;                       /* rank 0 has made the file: MPI_MODE_EXCL is done, and would refuse it */
     bool run_stats;                  /* MPI_Finalize shall report on the run */
+    bool recorded;                   /* somebody asks where the time of the run goes */
     char run[MPIOX_STATS_RUN_BYTES]; /* ID of the run, for the lines of statistics; empty without any */
     int64_t text_bytes;              /* hints to lay over every rank's info object; 0: none */
     char text[TEXT_INLINE_BYTES];    /* when it fits */
@@ -96,9 +100,38 @@ static void make_striped(const char *filename, int amode, opening *out)
     out->choice.striped = made == MPIOX_MADE_STRIPED;
 }
 
+/* What rank 0 has of the file while it is opened. */
+typedef struct own_opening {
+    mpiox_forwarded_hold *hold; /* what delegates have of it, or NULL */
+    mpiox_mpi_writer *writer;   /* the index that has to be made whole, or NULL */
+} own_opening;
+
+static mpiox_mpi_subfiles_opening subfiles_opening(const char *filename, int amode, const opening *o)
+{
+    return (mpiox_mpi_subfiles_opening){.filename = filename,
+                                        .amode = amode,
+                                        .hints = &o->hints,
+                                        .wanted = o->wanted,
+                                        .why_not = o->few_descriptors  ? "few descriptors are left (ulimit -n)"
+                                                   : !o->hints.enabled ? "mpiox_enable is false"
+                                                                       : "this opening is the MPI library's"};
+}
+
+/* Delegates do not know when a file of subfiles is whole: that is once it is closed. */
+static void close_written(const char *filename, opening *out)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    if (!(out->subfiles.is || out->subfiles.late) || out->hints.close == MPIOX_CLOSE_WRITTEN)
+        return;
+    if (!atomic_flag_test_and_set(&said))
+        fprintf(stderr, "mpiio_ext: %s: with mpiox_subfiles MPI_File_close waits until all is written\n", filename);
+    out->hints.close = MPIOX_CLOSE_WRITTEN;
+}
+
 /* Rank 0: hints, where they came from, and the topology. *text is to be freed. */
 static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out, char **text,
-                   mpiox_forwarded_hold **hold)
+                   own_opening *own)
 {
     const char *path = mpiox_mpi_path(filename);
 
@@ -109,6 +142,7 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     out->is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) &&
                     (access(path, F_OK) == 0 || access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
     out->run_stats = mpiox_mpi_run_wanted();
+    out->recorded = mpiox_parts_are_told();
     if (out->hints.stats || out->run_stats) {
         mpiox_stats_identity identity;
 
@@ -117,24 +151,27 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     }
     out->wanted = is_wanted(filename, amode, &out->hints) && !is_hidden();
     out->few_descriptors = out->wanted && !mpiox_storage_has_room(DESCRIPTORS);
-    out->scarce_descriptors = mpiox_storage_is_scarce(SCARCE_DESCRIPTORS) && !mpiox_topology_world_on_one_node(0);
+    out->scarce_descriptors = !mpiox_topology_world_on_one_node(0) && mpiox_storage_is_scarce(SCARCE_DESCRIPTORS);
     out->wanted = out->wanted && !out->few_descriptors;
     out->waits_hidden = mpiox_tools_hide_waits();
     if (out->wanted)
         out->choice = mpiox_file_choose(comm, &out->hints);
-    out->choice.foreground = out->waits_hidden;
+    const mpiox_mpi_subfiles_opening subfiles = subfiles_opening(filename, amode, out);
+    out->subfiles = mpiox_mpi_subfiles_begin(&subfiles, &own->writer);
+    close_written(filename, out);
+    out->choice.foreground = out->waits_hidden && !out->subfiles.is && !out->subfiles.late;
     out->staging = mpiox_mpi_staging_begin(
         &(mpiox_mpi_staging_opening){.filename = filename, .amode = amode, .hints = &out->hints, .wanted = out->wanted},
-        hold);
+        &own->hold);
     out->is_there |= (amode & MPI_MODE_EXCL) && out->staging.hidden && !out->staging.made;
-    if (!out->staging.hidden && !out->staging.late)
+    if (!out->staging.hidden && !out->staging.late && !out->subfiles.is && !out->subfiles.late)
         make_striped(filename, amode, out);
 }
 
 /* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI
  * library work with the program's own info: that is local, hence no reason to stay behind. */
 static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out,
-                            MPI_Info *merged, mpiox_forwarded_hold **hold)
+                            MPI_Info *merged, own_opening *own)
 {
     char *text = NULL;
     int rank = -1, result;
@@ -142,7 +179,7 @@ static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_
     memset(out, 0, sizeof *out);
     PMPI_Comm_rank(comm, &rank);
     if (rank == 0)
-        decide(comm, filename, amode, info, out, &text, hold);
+        decide(comm, filename, amode, info, out, &text, own);
     result = mpiox_topology_bcast(comm, out, (int64_t)sizeof *out);
     if (result == MPI_SUCCESS && out->text_bytes > TEXT_INLINE_BYTES) {
         if (rank != 0)
@@ -212,7 +249,6 @@ static mpiox_handle *new_file(MPI_Comm comm, const char *filename, int amode)
     handle->path_unknown = opened == NULL;
     handle->amode = amode;
     handle->opened = mpiox_stats_now();
-    handle->waits = mpiox_stats_waits();
     handle->comm = MPI_COMM_NULL;
     handle->etype = handle->filetype = MPI_DATATYPE_NULL;
     pthread_mutex_init(&handle->pointer_lock, NULL);
@@ -264,17 +300,12 @@ static void tell_of_close(const mpiox_handle *handle)
                 handle->path, handle->hints.close == MPIOX_CLOSE_NEVER ? "never" : "staged");
 }
 
-/* The individual pointer of a file that is opened to be appended to: the MPI library may have met an old size. */
+/* The individual pointer of a file that is opened to be appended to: the MPI library may have met an old size, or that
+ * of an index. */
 static void start_at_end(mpiox_handle *handle)
 {
-    mpiox_storage *storage = handle->file->storage;
-    struct stat status;
-
-    if (!handle->file->refreshes || !(handle->amode & MPI_MODE_APPEND) || mpiox_storage_pin(storage, NULL) != MPIOX_OK)
-        return;
-    if (fstat(storage->fd, &status) == 0)
-        mpiox_mpi_pointer_set(handle, status.st_size);
-    mpiox_storage_unpin(storage);
+    if ((handle->file->refreshes || handle->subfiles) && handle->amode & MPI_MODE_APPEND)
+        mpiox_mpi_pointer_set(handle, handle->file->append_at);
 }
 
 static bool prepare_collective(mpiox_file *file, void *context, int values[MPIOX_FILE_COMPANION_VALUES])
@@ -363,6 +394,17 @@ static bool may_open(MPI_Comm comm, const opening *o)
     return !o->scarce_descriptors || all_true(comm, mpiox_storage_has_room(DESCRIPTORS));
 }
 
+/* In a run that is recorded: what ranks wait here would seem to be the MPI library's own time. */
+static void meet(MPI_Comm comm, const opening *o)
+{
+    MPI_Request request;
+    int size = 1;
+
+    PMPI_Comm_size(comm, &size);
+    if (o->recorded && size > 1)
+        mpiox_topology_finish(PMPI_Ibarrier(comm, &request), &request);
+}
+
 static int refuse_open(MPI_Comm comm, const char *filename, const opening *o, MPI_File *fh)
 {
     mpiox_error error;
@@ -418,14 +460,50 @@ static int open_without_library(MPI_Comm comm, const char *filename, int amode, 
  * 0 has made was made exclusively. */
 static int amode_for_library(int amode, const opening *o)
 {
+    if (o->subfiles.is) /* the index is nothing that it should write or remove */
+        return MPI_MODE_RDONLY | (amode & MPI_MODE_UNIQUE_OPEN);
     if (o->is_there)
         amode &= ~MPI_MODE_DELETE_ON_CLOSE;
     return o->made ? amode & ~MPI_MODE_EXCL : amode;
 }
 
-/* Hints, info and topology are agreed. hold: rank 0, what delegates have of the file, or NULL. */
-static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *o,
-                      mpiox_forwarded_hold *hold, MPI_File *fh)
+/* No rank can follow the MPI library, which has opened the index, or failed to. Collective. */
+static int refuse_subfiles(MPI_Comm comm, mpiox_handle *handle, const opening *o, own_opening *own, MPI_File *fh)
+{
+    mpiox_error error, ignored;
+    int result;
+
+    mpiox_error_clear(&error);
+    if (handle != NULL && !handle->path_unknown)
+        mpiox_mpi_subfiles_explain(handle->path, handle->amode, &error);
+    else
+        mpiox_error_set(&error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open (a file of subfiles)");
+    PMPI_Comm_rank(comm, &error.rank);
+    if (*fh != MPI_FILE_NULL)
+        PMPI_File_close(fh);
+    if (own->writer != NULL)
+        mpiox_mpi_subfiles_end(own->writer, true, &ignored);
+    if (o->subfiles.made && error.rank == 0 && handle != NULL)
+        mpiox_mpi_subfiles_remove(handle->path);
+    *fh = MPI_FILE_NULL;
+    result = mpiox_mpi_error_raise(MPI_FILE_NULL, handle != NULL ? handle->path : "", &error);
+    discard(handle);
+    return result;
+}
+
+/* Before anything is opened: rank 0 has found that it cannot be. */
+static int refuse_index(const char *filename, const opening *o, MPI_File *fh)
+{
+    mpiox_error error = o->subfiles.error;
+
+    error.rank = 0;
+    *fh = MPI_FILE_NULL;
+    return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), &error);
+}
+
+/* Hints, info and topology are agreed. */
+static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *o, own_opening *own,
+                      MPI_File *fh)
 {
     const mpiox_mpi_staging_opening opening = {
         .filename = filename, .amode = amode, .hints = &o->hints, .wanted = true};
@@ -434,13 +512,21 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
     if (o->staging.late && !mpiox_mpi_staging_start(comm, &opening, &o->staging))
         return MPI_ERR_OTHER;
     const char *name = mpiox_mpi_staging_name(&o->staging, filename, room);
+    const mpiox_mpi_subfiles_opening subfiles = subfiles_opening(filename, amode, o);
 
+    if (o->subfiles.late && !mpiox_mpi_subfiles_start(comm, &subfiles, &o->subfiles, &own->writer))
+        return MPI_ERR_OTHER;
+    if (o->subfiles.error.code != MPIOX_OK) {
+        mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold);
+        return refuse_index(filename, o, fh);
+    }
+    o->choice.subfiles = o->subfiles.is;
     if (o->staging.made) {
         o->made = true;
         o->choice.striped = o->staging.striped;
     }
     if (!may_open(comm, o)) {
-        mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, hold);
+        mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold);
         return refuse_open(comm, name, o, fh);
     }
     int result = PMPI_File_open(comm, name, amode_for_library(amode, o), info, fh);
@@ -449,14 +535,20 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
     if (handle != NULL) {
         handle->hints = o->hints;
         handle->timed = o->hints.stats != MPIOX_STATS_OFF || o->run_stats;
+        handle->waits = handle->timed ? mpiox_stats_waits() : 0;
         handle->fh = *fh;
         handle->waits_hidden = o->waits_hidden;
+        handle->recorded = o->recorded;
+        handle->subfiles = o->subfiles.is;
     }
     const bool kept = attach(handle, comm, amode, o, name, result == MPI_SUCCESS);
 
     mpiox_mpi_staging_opened(comm, &o->staging, name, result == MPI_SUCCESS,
-                             handle != NULL && handle->forwarded != NULL, hold);
+                             handle != NULL && handle->forwarded != NULL, own->hold);
+    if (o->subfiles.is && !mpiox_handle_is_managed(handle))
+        return refuse_subfiles(comm, handle, o, own, fh);
     if (kept) {
+        handle->writer = own->writer;
         insert(handle);
         mpiox_mpi_show_hints(comm, filename, *fh);
         return result;
@@ -476,7 +568,7 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     mpiox_preload_check preload;
     MPI_Info merged = MPI_INFO_NULL;
     opening o;
-    mpiox_forwarded_hold *hold = NULL;
+    own_opening own = {NULL, NULL};
     int inter = 0, result;
 
     mpiox_witness_tell(MPIOX_WITNESSED_FILE);
@@ -487,14 +579,15 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     mpiox_preload_check_examine(comm, &preload);
     if (preload.without_library != NULL)
         return open_without_library(comm, filename, amode, info, fh, &preload);
-    result = agree_on_opening(comm, filename, amode, info, &o, &merged, &hold);
+    result = agree_on_opening(comm, filename, amode, info, &o, &merged, &own);
     if (result != MPI_SUCCESS) /* without rank 0's choices nothing can follow */
         return result;
     if (preload.whole_world)
         mpiox_mpi_run_agreed(o.run_stats);
     if (o.run[0] != '\0')
         mpiox_stats_identity_adopt(o.run, preload.whole_world);
-    result = open_named(comm, filename, amode, merged != MPI_INFO_NULL ? merged : info, &o, hold, fh);
+    meet(comm, &o);
+    result = open_named(comm, filename, amode, merged != MPI_INFO_NULL ? merged : info, &o, &own, fh);
     if (merged != MPI_INFO_NULL)
         PMPI_Info_free(&merged);
     return result;
@@ -517,9 +610,23 @@ int mpiox_mpi_sync(MPI_File fh)
         mpiox_forwarded_balance(handle->forwarded);
     if (mpiox_handle_is_managed(handle) && mpiox_file_sync(handle->file, failed ? &late : &error) != MPIOX_OK)
         failed = true;
-    result = PMPI_File_sync(fh);
+    result = handle != NULL && handle->subfiles ? MPI_SUCCESS : PMPI_File_sync(fh);
     mpiox_handle_spent(handle, MPIOX_SPENT_SYNC, begun);
     return failed ? mpiox_mpi_raise(handle, &error) : result; /* ours names the bytes, and is told only once */
+}
+
+/* All ranks have closed a file of subfiles. 0, or the same *error on all of them. */
+static int make_whole(mpiox_handle *handle, mpiox_topology *topology, bool fine, mpiox_error *error)
+{
+    const char *name = handle->rank == 0 && handle->amode & MPI_MODE_DELETE_ON_CLOSE ? handle->path : NULL;
+    int code;
+
+    mpiox_mpi_subfiles_end(handle->writer, fine, error);
+    handle->writer = NULL;
+    code = name != NULL ? mpiox_mpi_subfiles_remove(name) : 0;
+    if (code != 0 && error->code == MPIOX_OK)
+        mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "deleting a file of subfiles");
+    return mpiox_topology_agree_error(topology, error);
 }
 
 int mpiox_mpi_close(MPI_File *fh)
@@ -532,6 +639,8 @@ int mpiox_mpi_close(MPI_File *fh)
         mpiox_error error;
 
         mpiox_nonblocking_close(handle);
+        if (handle->recorded && topology != NULL)
+            mpiox_topology_barrier(topology, NULL, NULL);
         mpiox_forwarded_unfollow(handle->forwarded);
         const double begun = mpiox_handle_now(handle);
         if (mpiox_forwarded_close(handle->forwarded, &error) != MPIOX_OK)
@@ -542,6 +651,8 @@ int mpiox_mpi_close(MPI_File *fh)
         mpiox_forwarded_free(handle->forwarded);
         mpiox_collective_free(handle->collective);
         if (mpiox_file_close(handle->file, &error) != MPIOX_OK && deferred == MPI_SUCCESS)
+            deferred = mpiox_mpi_error_code(handle->path, &error);
+        if (handle->subfiles && make_whole(handle, topology, deferred == MPI_SUCCESS, &error) != MPIOX_OK)
             deferred = mpiox_mpi_error_code(handle->path, &error);
         mpiox_mpi_view_release(handle);
         if (handle->owns_comm)
@@ -565,6 +676,6 @@ int mpiox_mpi_get_amode(MPI_File fh, int *amode)
     int result = PMPI_File_get_amode(fh, amode);
 
     if (handle != NULL && result == MPI_SUCCESS && amode != NULL)
-        *amode |= handle->amode & MPI_MODE_EXCL;
+        *amode = handle->subfiles ? handle->amode : *amode | (handle->amode & MPI_MODE_EXCL);
     return result;
 }

@@ -1,10 +1,10 @@
 /*
  * mpiox_mpi_prepare.c - checks, memory descriptions, file positions, statuses. See mpiox_mpi_prepare.h.
  *
- * Error classes follow the MPI library the program runs on (tried with Open MPI 4.1 and MPICH 5): bad counts, types and
- * buffers have their own classes, and a transfer that is no whole number of etypes is MPI_ERR_IO to MPICH and allowed
- * by Open MPI. The individual file pointer moves by what was asked for, also where a read met the end of the file, as
- * MPI defines it (both libraries do so, but MPICH on a single rank stops at the end of the file).
+ * Error classes follow the MPI library the program runs on (tried with Open MPI 4.1 and MPICH 5). Bad counts, types and
+ * buffers have their own classes. A transfer that is no whole number of etypes is MPI_ERR_IO to MPICH and allowed by
+ * Open MPI. The individual file pointer moves by what was asked for, also where a read met the end of the file, as MPI
+ * defines it. Both libraries do so, but MPICH on a single rank stops at the end of the file.
  */
 #include "mpiox_mpi_prepare.h"
 

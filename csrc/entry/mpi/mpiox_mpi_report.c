@@ -2,7 +2,7 @@
  * mpiox_mpi_report.c - statistics of a file at its close and of the run at MPI_Finalize.
  *
  * A file whose hints ask for it is summed over its ranks (PMPI_Reduce on a duplicate of its communicator) and printed
- * by its rank 0. The run's totals are summed over MPI_COMM_WORLD if all its ranks have opened a file together: then it
+ * by its rank 0. The run's totals are summed over MPI_COMM_WORLD if all its ranks have opened a file together. Then it
  * is known that all have the library, and rank 0 of that file has told the others whether MPIOX_STATS is set, which may
  * differ between ranks. Otherwise each process sums up the files that it has reported on. Text goes to stderr: a line,
  * or the line and a table, by the level of the hint. With MPIOX_STATS_FILE, one JSON line per file and one for the run
@@ -281,15 +281,16 @@ static const char *environment(const char *name)
 }
 
 /* The page of a run has the statistics in a file of its own, and the user, who may want none, where he wants them. */
-static void print(const mpiox_stats *stats, mpiox_stats_subject *about, mpiox_stats_level level)
+static void print(const mpiox_stats *stats, const mpiox_stats_subject *subject, mpiox_stats_level level)
 {
     static form *const json[] = {mpiox_stats_json}, *const texts[] = {mpiox_stats_line, mpiox_stats_table};
     const char *file = environment("MPIOX_STATS_FILE"), *page = environment("MPIOX_REPORT_STATS");
     const bool full = level == MPIOX_STATS_FULL || level == MPIOX_STATS_ON;
+    mpiox_stats_subject whole = *subject, *about = &whole;
     mpiox_stats_identity identity;
 
     mpiox_stats_identity_get(&identity);
-    about->identity = &identity;
+    whole.identity = &identity;
     if (page != NULL)
         put(stats, about, json, 1, "\n", page);
     if (page != NULL && file == NULL && environment("MPIOX_STATS") == NULL)

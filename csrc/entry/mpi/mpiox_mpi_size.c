@@ -15,14 +15,29 @@ int mpiox_mpi_get_size(MPI_File fh, MPI_Offset *size)
     const int result = PMPI_File_get_size(fh, size);
     mpiox_error error;
     int64_t bytes = 0;
+    int code;
 
-    if (result != MPI_SUCCESS || handle == NULL || handle->forwarded == NULL || size == NULL)
+    if (result != MPI_SUCCESS || handle == NULL || (handle->forwarded == NULL && !handle->subfiles) || size == NULL)
         return result;
     const mpiox_route route = mpiox_handle_route(handle);
     mpiox_route_wait(&route);
-    if (mpiox_forwarded_size(handle->forwarded, &bytes, &error) != MPIOX_OK)
+    code = handle->forwarded != NULL ? mpiox_forwarded_size(handle->forwarded, &bytes, &error)
+                                     : mpiox_storage_size(handle->file->storage, &bytes, &error);
+    if (code != MPIOX_OK)
         return mpiox_mpi_raise(handle, &error);
-    *size = bytes > *size ? bytes : *size;
+    *size = bytes > *size || handle->subfiles ? bytes : *size;
+    return MPI_SUCCESS;
+}
+
+/* Of subfiles it is this library that changes it, with the same *error on all ranks. */
+static int change_size(MPI_File fh, const mpiox_handle *handle, MPI_Offset size, mpiox_error *error)
+{
+    if (!handle->subfiles)
+        return PMPI_File_set_size(fh, size);
+    if (handle->amode & MPI_MODE_RDONLY)
+        mpiox_mpi_problem(error, MPI_ERR_READ_ONLY, "set_size of a file opened with MPI_MODE_RDONLY");
+    else
+        mpiox_file_set_size(handle->file, size, error);
     return MPI_SUCCESS;
 }
 
@@ -31,16 +46,19 @@ int mpiox_mpi_get_size(MPI_File fh, MPI_Offset *size)
 int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
-    mpiox_error error = {.code = MPIOX_OK};
+    mpiox_error error = {.code = MPIOX_OK}, own = {.code = MPIOX_OK};
 
-    if (handle == NULL || handle->forwarded == NULL)
+    if (handle == NULL || (handle->forwarded == NULL && !handle->subfiles))
         return PMPI_File_set_size(fh, size);
     mpiox_nonblocking_drain(handle);
-    if (!handle->file->scratch) /* whose pages stay where they are, but for those beyond */
+    if (handle->forwarded != NULL && !handle->file->scratch) /* whose pages stay, but for those beyond */
         mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error);
-    const int result = PMPI_File_set_size(fh, size);
-    if (mpiox_topology_all(handle->file->topology, result == MPI_SUCCESS))
+    const int result = change_size(fh, handle, size, &own);
+    if (handle->forwarded != NULL &&
+        mpiox_topology_all(handle->file->topology, result == MPI_SUCCESS && own.code == MPIOX_OK))
         mpiox_forwarded_cut(handle->forwarded, size);
+    if (own.code != MPIOX_OK)
+        return mpiox_mpi_raise(handle, &own);
     return error.code != MPIOX_OK && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
 }
 

@@ -15,6 +15,7 @@
 #include "mpiox_layout_create.h"
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_path.h"
+#include "mpiox_mpi_subfiles.h"
 #include "mpiox_storage_staging.h"
 
 enum { FRAMES = 24 }; /* of callers, from the MPI call on */
@@ -58,6 +59,17 @@ static void make_whole(mpiox_service *service, const char *path, mpiox_forwarded
         poll(NULL, 0, 2);
         *hold = find(service, path, hidden);
     }
+}
+
+/* What is written to it will not come to the copies of it: they must not come to the file after that. */
+static void forget_copies(const char *path, const mpiox_forwarded_hold *hold, bool hidden)
+{
+    char name[PATH_MAX];
+    mpiox_error ignored;
+
+    mpiox_forwarded_hold_flush(hold, &ignored);
+    if (!hidden || mpiox_storage_staging_name(path, name, sizeof name))
+        mpiox_forwarded_hold_forget_copies(hold, hidden ? name : path);
 }
 
 static bool goes_through(const mpiox_mpi_staging_opening *opening)
@@ -153,6 +165,9 @@ mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *openi
         if (!goes_through(opening))
             make_whole(service, mpiox_mpi_path(opening->filename), hold, &out.hidden);
         out.held = *hold != NULL;
+        if (out.held && mpiox_forwarded_hold_is_copied(*hold) && !(opening->amode & MPI_MODE_RDONLY) &&
+            (!goes_through(opening) || opening->hints->delegate_ack != MPIOX_ACK_REPLICA))
+            forget_copies(mpiox_mpi_path(opening->filename), *hold, out.hidden);
         out.scratch = out.held && mpiox_forwarded_hold_is_scratch(*hold);
     }
     if (service == NULL && may_be_adopted(opening))
@@ -222,6 +237,21 @@ void mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, c
         PMPI_Barrier(comm);
 }
 
+/* By the MPI library, unless the name is an index: it would leave the subfiles. */
+static int delete_named(const char *filename, MPI_Info info)
+{
+    const char *path = filename != NULL && mpiox_mpi_path_is_posix(filename) ? mpiox_mpi_path_opened(filename) : NULL;
+    mpiox_error error;
+    const int code = path != NULL ? mpiox_mpi_subfiles_remove(path) : EILSEQ;
+
+    if (code == EILSEQ)
+        return PMPI_File_delete(filename, info);
+    if (code == 0)
+        return MPI_SUCCESS;
+    mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "deleting a file of subfiles");
+    return mpiox_mpi_error_raise(MPI_FILE_NULL, path, &error);
+}
+
 /* What delegates have of it is not written any more. */
 int mpiox_mpi_delete(const char *filename, MPI_Info info)
 {
@@ -234,12 +264,12 @@ int mpiox_mpi_delete(const char *filename, MPI_Info info)
     if (service != NULL && filename != NULL && mpiox_mpi_path_is_posix(filename) && mpiox_forwarded_may_hold(service))
         hold = find(service, mpiox_mpi_path(filename), &hidden);
     if (hold == NULL)
-        return PMPI_File_delete(filename, info);
+        return delete_named(filename, info);
     mpiox_forwarded_hold_discard(hold);
     const mpiox_mpi_staging staging = {.hidden = hidden};
     const char *name = mpiox_mpi_staging_name(&staging, filename, room);
 
-    result = PMPI_File_delete(name, info);
+    result = delete_named(name, info);
     if (hidden && result == MPI_SUCCESS)
         mpiox_storage_staging_forget(name);
     mpiox_forwarded_hold_end(hold, false);

@@ -190,6 +190,11 @@ int mpiox_mpi_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Dat
             put_back(handle, &view, was_ours);
             return mpiox_mpi_error_raise(fh, handle->path, &error);
         }
+        if (handle->subfiles) {
+            put_back(handle, &view, was_ours);
+            return mpiox_mpi_raise_problem(handle, native ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_ERR_UNSUPPORTED_DATAREP,
+                                           "MPI_File_set_view: of subfiles this library takes no such view");
+        }
     }
     if (!handle->all_ours || handle->shares_views) {
         result = PMPI_File_set_view(fh, disp, etype, filetype, datarep, info);

@@ -13,8 +13,8 @@
  *            rank begins a collective before all have come to it, which is the one agreement of a call; on one node no
  *            rank waits at its end, between nodes they agree there on the error. Where the program says that it makes
  *            no independent access (romio_no_indep_rw) it is enough that all ranks have delivered the collective
- *            before: on one node a counter in shared memory says so, and a rank that is late by less than a call delays
- *            nobody; between nodes it is known from the end of that one. Independent accesses and sizes wait in the
+ *            before. On one node a counter in shared memory says so, and a rank that is late by less than a call delays
+ *            nobody. Between nodes it is known from the end of that one. Independent accesses and sizes wait in the
  *            same way for what the last collective brings.
  * Errors.    A wrong argument is agreed upon when all have come. Other errors, and with romio_no_indep_rw all, on one
  *            node are told to the rank at once, and to the others at the next flush barrier (sync, close).

@@ -10,6 +10,8 @@
  *             pthread_mutex_trylock() of a mutex that is not recoverable leaves it locked, so that the next one is
  *             told EBUSY.)
  * Guarantees. The state goes to DEAD once, by compare and swap, and only from STARTING or SERVING.
+ *             A delegate whose memory is a file that cannot be read any more is as good as dead: who meets that has it
+ *             end, so that nobody goes on with what another one cannot see.
  * Source.     pthread_mutexattr_setrobust(3); Linux, Documentation/locking/robust-futexes.
  */
 #include "mpiox_cache.h"
@@ -17,6 +19,8 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+
+#include "mpiox_segment_guard.h"
 
 /* ---- life and death ---------------------------------------------------------------------------------------------- */
 
@@ -80,14 +84,11 @@ static bool is_state_serving(uint32_t state)
     return state == MPIOX_CACHE_SERVING || state == MPIOX_CACHE_STARTING;
 }
 
-bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look)
+/* The state says so. */
+static bool looks_alive(const mpiox_cache *cache)
 {
     mpiox_cache_header *header = cache->header;
-    uint32_t state = mpiox_futex_get(&header->state);
-    if (!is_state_serving(state))
-        return false;
-    if (!look)
-        return true;
+    uint32_t state;
     const int life = mpiox_cache_look_at_life(&header->life[0]);
     if (life == MPIOX_LIFE_ALIVE || life == MPIOX_LIFE_NONE)
         return true;
@@ -97,6 +98,50 @@ bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look)
             break;
     }
     return false;
+}
+
+static int64_t bytes_of(const mpiox_cache *cache)
+{
+    return cache->pages - (char *)cache->header + cache->frame_count * cache->page_bytes;
+}
+
+bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look)
+{
+    if (!is_state_serving(mpiox_futex_get(&cache->header->state)))
+        return false;
+    if (atomic_load_explicit(&mpiox_segment_lost_some, memory_order_relaxed) &&
+        mpiox_segment_is_lost(cache->header, bytes_of(cache)))
+        return false;
+    return !look || looks_alive(cache);
+}
+
+/* Private memory in place of tables says: no page, no free frame; and nobody waits for the delegate. */
+void mpiox_cache_guard(const mpiox_cache *cache)
+{
+    const mpiox_segment_empty empty = {.ones = cache->buckets,
+                                       .ones_bytes = (char *)cache->dirty - (char *)cache->buckets,
+                                       .word = &cache->header->state.value,
+                                       .value = MPIOX_CACHE_RESCUED};
+    (void)mpiox_segment_guard(cache->header, bytes_of(cache), &empty);
+}
+
+int mpiox_cache_torn(const mpiox_cache *cache)
+{
+    const int64_t tables = cache->pages - (char *)cache->header;
+    if (mpiox_segment_is_lost(cache->header, tables))
+        return MPIOX_TORN_TABLES;
+    const int torn = atomic_load(&cache->header->torn);
+    return torn == MPIOX_TORN_NOT && mpiox_segment_is_lost(cache->header, bytes_of(cache)) ? MPIOX_TORN_PAGES : torn;
+}
+
+void mpiox_cache_give_up(const mpiox_cache *cache)
+{
+    mpiox_cache_header *header = cache->header;
+    mpiox_backoff backoff = {0};
+    if (atomic_load(&header->torn) < mpiox_cache_torn(cache))
+        atomic_store(&header->torn, mpiox_cache_torn(cache));
+    while (is_state_serving(mpiox_futex_get(&header->state)) && looks_alive(cache))
+        mpiox_wait_backoff(&backoff);
 }
 
 bool mpiox_cache_watch(void *context)

@@ -84,6 +84,12 @@ enum mpiox_frame_flags {
     MPIOX_FRAME_URGENT = 16     /* a flush barrier waits for it */
 };
 
+enum mpiox_cache_tear { /* of a cache on a disk that has failed, or in a file that was cut; what some process has met */
+                        MPIOX_TORN_NOT = 0,
+                        MPIOX_TORN_PAGES, /* pages of files: the delegate ends, what can be read is rescued */
+                        MPIOX_TORN_TABLES /* what is dirty is not known any more */
+};
+
 #define MPIOX_FRAME_EXCLUSIVE (UINT32_C(1) << 31)
 
 typedef struct mpiox_frame { /* 64 bytes: a cache line of its own */
@@ -115,6 +121,7 @@ typedef struct mpiox_file_record {
      * the page; MPIOX_RANGE_MOVING: wait. At first owner_of[r] = r mod owners, and ranges is a multiple of owners, so
      * that this is the static-cyclic file domain of unit u: u mod owners. */
     int32_t unit_pages, owners, ranges;
+    int32_t part; /* the delegate whose pages these are; of a REPLICA another one: whose originals they are copies of */
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES];
     pthread_mutex_t error_lock;         /* robust, shared */
     int32_t error_more;                 /* under the lock: of error_count, those that are only counted */
@@ -132,8 +139,12 @@ enum {
     MPIOX_FILE_DIRECT_WRITE = 16, /* and its writes: as the hints direct_read and direct_write say */
     MPIOX_FILE_STAGED = 32,       /* its pages are not written before it is closed, or somebody waits for that */
     MPIOX_FILE_HIDDEN = 64,       /* its path is a staging name (mpiox_storage_staging.h) */
-    MPIOX_FILE_DRAINING = 128,    /* closed; the delegate, which counts as an opener, writes what is left of it */
-    MPIOX_FILE_SCRATCH = 256      /* its pages are not written at all, and go with the job; HIDDEN, too */
+    MPIOX_FILE_DRAINING = 128,    /* closed; the delegate, which counts as an opener, writes what is left of it. Of a
+                                     REPLICA: it keeps the copies, and writes them if the originals are lost */
+    MPIOX_FILE_SCRATCH = 256,     /* its pages are not written at all, and go with the job; HIDDEN, too */
+    MPIOX_FILE_COPIED = 512,      /* other delegates keep copies beyond its close; HIDDEN, too */
+    MPIOX_FILE_SUBFILES =
+        1024 /* its path is an index (mpiox_storage_subfiles_index.h), its inode the first subfile's */
 };
 enum { MPIOX_RANGE_MOVING = -1 };
 
@@ -222,6 +233,8 @@ typedef struct mpiox_cache_header {
     char service[64], mode[16];     /* for the status: which job's delegates; "spawn", "split", "thread" */
     char kept[256];                 /* absolute name of the file that holds the segment, for who comes when all are
                                        dead; "": it has none */
+    bool early;                     /* frames are to be touched before they are needed */
+    _Atomic int32_t torn;           /* mpiox_cache_tear */
     double started;                 /* seconds of CLOCK_REALTIME */
     mpiox_futex state;              /* mpiox_cache_state */
     _Atomic uint32_t table_changes; /* of the map from page to frame: odd while it changes (a sequence lock) */
@@ -254,6 +267,7 @@ typedef struct mpiox_cache { /* plain pointers into the mapping; copy freely */
     char *pages;              /* page-aligned */
     int64_t page_bytes;
     int32_t frame_count;
+    uint32_t bucket_count;
 } mpiox_cache;
 
 /* Set geometry->frames, and page_bytes to less when not even one page fits (down to 4096). MPIOX_E_ARG: the cap holds
@@ -288,6 +302,13 @@ void mpiox_cache_end_life(const mpiox_cache *cache, int index);
  * mutex of the service thread only when `look` (a system call at most). When it finds that thread dead it sets the
  * state to DEAD. Any process. */
 bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look);
+/* A process that maps a cache on a disk: pages that cannot be read do not end it (mpiox_segment_guard.h). From then on
+ * the delegate does not serve, for this process. Undone by mpiox_segment_unguard(). */
+void mpiox_cache_guard(const mpiox_cache *cache);
+/* What this process, or one that has said so in the cache, has met. */
+int mpiox_cache_torn(const mpiox_cache *cache);
+/* This process has met it: have the delegate end itself, and wait until it has. */
+void mpiox_cache_give_up(const mpiox_cache *cache);
 /* An idle callback for mpiox_wait: context is a const mpiox_cache *; looks every few milliseconds; always false. */
 bool mpiox_cache_watch(void *cache);
 
@@ -299,8 +320,10 @@ bool mpiox_cache_watch(void *cache);
  * when another did it. */
 int64_t mpiox_cache_rescue(const mpiox_cache *cache);
 /* The same for a segment whose processes are all gone, in whatever state they have left it: what is still dirty. -1:
- * its delegate lives. */
-int64_t mpiox_cache_recover(const mpiox_cache *cache);
+ * its delegate lives. all_are_gone: those of its job's other nodes, too, so that copies of what they had are taken. */
+int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone);
+/* Are there copies of closed files whose originals are not in the file? */
+bool mpiox_cache_has_copies(const mpiox_cache *cache);
 
 /* ---- errors of a file (mpiox_cache_errors.c) --------------------------------------------------------------------- */
 

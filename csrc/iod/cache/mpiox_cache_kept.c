@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "mpiox_cache.h"
+#include "mpiox_segment_guard.h"
 
 static bool is_own(int fd, struct stat *status)
 {
@@ -31,7 +32,7 @@ static int tell_failures(const mpiox_cache *cache, mpiox_cache_tell tell, void *
     return count;
 }
 
-int64_t mpiox_cache_recover_kept(const char *path, mpiox_cache_tell tell, void *context)
+int64_t mpiox_cache_recover_kept(const char *path, bool all_are_gone, mpiox_cache_tell tell, void *context)
 {
     const int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat status;
@@ -44,12 +45,15 @@ int64_t mpiox_cache_recover_kept(const char *path, mpiox_cache_tell tell, void *
     close(fd);
     if (base == MAP_FAILED)
         return MPIOX_E_IO;
-    if (mpiox_cache_attach(base, (int64_t)status.st_size, &cache) == MPIOX_OK)
-        bytes = mpiox_cache_recover(&cache);
+    if (mpiox_cache_attach(base, (int64_t)status.st_size, &cache) == MPIOX_OK) {
+        mpiox_cache_guard(&cache);
+        bytes = mpiox_cache_recover(&cache, all_are_gone);
+    }
     if (bytes == -1)
         bytes = MPIOX_E_UNSUPPORTED;
-    if (bytes >= 0 && tell_failures(&cache, tell, context) == 0)
+    if (bytes >= 0 && tell_failures(&cache, tell, context) == 0 && !mpiox_cache_has_copies(&cache))
         unlink(path);
+    mpiox_segment_unguard(base);
     munmap(base, (size_t)status.st_size);
     return bytes;
 }
@@ -63,16 +67,26 @@ static void recover_folder(const char *name, const char *own, mpiox_cache_tell t
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         if (strncmp(entry->d_name, prefix, sizeof prefix - 1) == 0 &&
             (size_t)snprintf(path, sizeof path, "%s/%s", name, entry->d_name) < sizeof path && strcmp(path, own) != 0)
-            (void)mpiox_cache_recover_kept(path, tell, path);
+            (void)mpiox_cache_recover_kept(path, false, tell, path);
     }
     if (folder != NULL)
         closedir(folder);
 }
 
+static void tell_nothing(void *context, const char *file, int sys_errno)
+{
+    (void)context;
+    (void)file;
+    (void)sys_errno;
+}
+
+/* Twice: what a cache has copies of may be in a later one. */
 void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_tell tell)
 {
-    char list[MPIOX_CACHE_PATH_BYTES], *rest = list;
-    snprintf(list, sizeof list, "%s", folders);
-    for (const char *name = strtok_r(rest, ",;", &rest); name != NULL; name = strtok_r(NULL, ",;", &rest))
-        recover_folder(name, own, tell);
+    for (int round = 0; round < 2; round++) {
+        char list[MPIOX_CACHE_PATH_BYTES], *rest = list;
+        snprintf(list, sizeof list, "%s", folders);
+        for (const char *name = strtok_r(rest, ",;", &rest); name != NULL; name = strtok_r(NULL, ",;", &rest))
+            recover_folder(name, own, round == 0 ? tell : tell_nothing);
+    }
 }

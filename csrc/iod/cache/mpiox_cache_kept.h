@@ -6,21 +6,25 @@
  *            is made so that a survivor can go on with it (mpiox_cache.h). Who recovers is such a survivor.
  * Guarantee. Only a plain file of one name that belongs to the caller, and that nobody else may open, is believed. It
  *            is removed when no byte is left in it. One whose delegate lives is left alone.
+ *            Pages that cannot be read any more do not end who recovers it: what they held is named.
  * Limits.    What the kernel had not written to the disk when the node went down is not there.
  */
 #ifndef MPIOX_CACHE_KEPT_H
 #define MPIOX_CACHE_KEPT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Of a file bytes are left, and why. */
 typedef void (*mpiox_cache_tell)(void *context, const char *file, int sys_errno);
 
-/* Bring to the files what the cache of this name still holds. Returns the bytes, MPIOX_E_UNSUPPORTED: its delegate
- * lives; MPIOX_E_IO, MPIOX_E_CORRUPT: it is another user's, or no cache. Blocking; any process. */
-int64_t mpiox_cache_recover_kept(const char *path, mpiox_cache_tell tell, void *context);
+/* Bring to the files what the cache of this name still holds; all_are_gone: see mpiox_cache_recover(). Returns the
+ * bytes, MPIOX_E_UNSUPPORTED: its delegate lives; MPIOX_E_IO, MPIOX_E_CORRUPT: it is another user's, or no cache.
+ * Blocking; any process. */
+int64_t mpiox_cache_recover_kept(const char *path, bool all_are_gone, mpiox_cache_tell tell, void *context);
 /* The same of every cache in the folders of a list, as mpiox_delegate_cache_dir has them, but for `own`. What cannot be
- * used is left alone. tell: the context is the name of the cache. */
+ * used is left alone, and so are copies of what other nodes may still write. tell: the context is the name of the
+ * cache. */
 void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_tell tell);
 
 #endif

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const uint64_t magic = UINT64_C(0x6d70696f78636163); /* "mpioxcac" */
-static const uint64_t version = 7;
+static const uint64_t version = 9;
 
 enum { LINE = 64, SMALLEST_PAGE = 4096 };
 
@@ -102,6 +102,7 @@ static void point(void *base, mpiox_cache *out)
         .pages = start + header->pages_at,
         .page_bytes = header->geometry.page_bytes,
         .frame_count = header->geometry.frames,
+        .bucket_count = header->bucket_count,
     };
 }
 

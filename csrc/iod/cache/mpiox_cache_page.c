@@ -12,6 +12,7 @@
  */
 #include "mpiox_cache_page.h"
 #include "mpiox_ring.h"
+#include "mpiox_segment_guard.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -140,10 +141,21 @@ static void raise(_Atomic int64_t *value, int64_t to)
 
 /* ---- with the frame pinned --------------------------------------------------------------------------------------- */
 
+/* What was written or read may be private memory in place of a page that cannot be had. */
+static bool is_torn(const mpiox_cache *cache)
+{
+    return atomic_load_explicit(&mpiox_segment_lost_some, memory_order_relaxed) &&
+           mpiox_cache_torn(cache) != MPIOX_TORN_NOT;
+}
+
 static int write_pinned(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t frame, const span *span)
 {
     mpiox_frame *at = &cache->frames[frame];
     copy_bytes(cache, access, frame, span);
+    if (is_torn(cache)) {
+        mpiox_frame_unpin(cache, frame);
+        return MPIOX_PAGE_GONE;
+    }
     const int64_t fresh = mark_bytes(cache, access, frame, span);
     atomic_store_explicit(&at->client, access->client, memory_order_relaxed);
     raise(&at->known_end, span->end);
@@ -202,7 +214,7 @@ static int read_pinned(const mpiox_cache *cache, const mpiox_page_access *access
     if (result != NOT_FILLED)
         touch(cache, frame);
     mpiox_frame_unpin(cache, frame);
-    return result;
+    return is_torn(cache) ? MPIOX_PAGE_GONE : result;
 }
 
 /* ---- asking the delegate ----------------------------------------------------------------------------------------- */

@@ -6,7 +6,11 @@
  *             be in a file-system call, which could otherwise write old bytes over newer ones). Then, frame by frame
  *             in file order: wait for clients in the middle of an access, write the dirty runs, clear the marks.
  *             A file that was being written behind its close then gets its name, if nobody has it open.
- *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) are left alone: their originals may be newer.
+ *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) are left alone: their originals may be newer. Who
+ *             recovers a cache when all processes of its job are gone takes those that had been closed, unless the
+ *             originals are in the file.
+ *             Of a cache on a disk that has failed pages may not be there: pwrite() says EFAULT. Where tables are not
+ *             there nothing is written, since nobody knows what is dirty.
  * Guarantees. A byte that a finished access deposited is in the file, or named by a deferred error of the file, before
  *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can go on when this
  *             one dies. Only marks are believed, not counts: a client may have died between the two.
@@ -19,7 +23,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_segment_guard.h"
+#include "mpiox_storage.h"
 #include "mpiox_storage_staging.h"
+#include "mpiox_storage_subfiles.h"
+
+enum { SYSTEM_PAGE = 4096 };
 
 static const double patience_s = 2; /* for clients that have frames pinned, all together */
 
@@ -33,9 +42,10 @@ typedef struct rescuer {
     const mpiox_cache *cache;
     double deadline;
     int64_t rescued;
-    bool failed;  /* in this frame */
-    int32_t file; /* that fd is open for; -1: none */
-    int fd;       /* -1: cannot be opened, for the reason in `why` */
+    bool failed;            /* in this frame */
+    bool done;              /* others have written what is here, and the file has got its name */
+    int32_t file;           /* that storage is open for; -1: none */
+    mpiox_storage *storage; /* NULL: it cannot be opened, for the reason in `why` */
     mpiox_error why;
 } rescuer;
 
@@ -51,9 +61,8 @@ static void await_threads(const mpiox_cache *cache)
 
 static void close_file(rescuer *self)
 {
-    if (self->fd >= 0)
-        close(self->fd);
-    self->fd = -1;
+    (void)mpiox_storage_close(self->storage);
+    self->storage = NULL;
     self->file = -1;
 }
 
@@ -61,57 +70,91 @@ static void close_file(rescuer *self)
 static void open_file(rescuer *self, int32_t file)
 {
     const mpiox_file_record *record = &self->cache->header->files[file];
+    mpiox_error error = {.code = MPIOX_OK};
     struct stat status;
     if (self->file == file)
         return;
     close_file(self);
     self->file = file;
-    self->fd = open(record->path, O_WRONLY | O_CLOEXEC);
-    if (self->fd < 0) {
-        (void)mpiox_error_set(&self->why, MPIOX_E_IO, errno, -1, -1, "rescue: open");
+    self->done = false;
+    const int code = atomic_load(&record->flags) & MPIOX_FILE_SUBFILES
+                         ? mpiox_storage_subfiles_open(record->path, O_WRONLY, -1, NULL, &self->storage, &error)
+                         : mpiox_storage_open(record->path, O_WRONLY, -1, NULL, &self->storage, &error);
+    if (code != MPIOX_OK) {
+        self->done = error.sys_errno == ENOENT && atomic_load(&record->flags) & MPIOX_FILE_COPIED;
+        (void)mpiox_error_set(&self->why, MPIOX_E_IO, error.sys_errno, -1, -1, "rescue: open");
         return;
     }
-    if (fstat(self->fd, &status) == 0 && (uint64_t)status.st_dev == record->device &&
+    if (fstat(self->storage->fd, &status) == 0 && (uint64_t)status.st_dev == record->device &&
         (uint64_t)status.st_ino == record->inode)
         return;
     (void)mpiox_error_set(&self->why, MPIOX_E_IO, ESTALE, -1, -1, "rescue: another file has this name");
-    close(self->fd);
-    self->fd = -1;
+    (void)mpiox_storage_close(self->storage);
+    self->storage = NULL;
 }
 
-/* 0 or an errno; *done = bytes written. */
-static int write_all(int fd, const char *bytes, int64_t length, int64_t offset, int64_t *done)
+/* 0 or an errno; *done = bytes written. EFAULT: the page of the cache at `done` cannot be read. */
+static int write_all(mpiox_storage *storage, const char *bytes, int64_t length, int64_t offset, int64_t *done)
 {
+    mpiox_error error;
     *done = 0;
-    while (*done < length) {
-        const ssize_t count = pwrite(fd, bytes + *done, (size_t)(length - *done), (off_t)(offset + *done));
-        if (count > 0)
-            *done += count;
-        else if (count == 0 || errno != EINTR)
-            return count == 0 ? EIO : errno;
+    if (mpiox_segment_is_lost(bytes, length))
+        return EFAULT;
+    if (mpiox_storage_write(storage, bytes, length, offset, &error) == MPIOX_OK) {
+        *done = length;
+        return 0;
     }
-    return 0;
+    *done = error.offset > offset ? error.offset - offset : 0;
+    return error.sys_errno != 0 ? error.sys_errno : EIO;
+}
+
+/* A run; where pages of the cache cannot be read, no more than one of them. Returns the bytes that are dealt with. */
+static int64_t rescue_some(rescuer *self, const page_place *at, int64_t offset, int64_t length)
+{
+    const int64_t place = at->page * self->cache->page_bytes + offset, in_page = SYSTEM_PAGE - offset % SYSTEM_PAGE;
+    mpiox_error error = self->why;
+    int64_t done = 0, tried = length;
+    if (self->storage != NULL) {
+        const char *bytes = mpiox_cache_bytes_of(self->cache, at->frame) + offset;
+        if (in_page < tried && atomic_load(&mpiox_segment_lost_some))
+            tried = in_page;
+        const int code = write_all(self->storage, bytes, tried, place, &done);
+        self->rescued += done;
+        if (done > 0)
+            mpiox_cache_mend_errors(self->cache, at->file, place, place + done);
+        if (code == 0 || (code == EFAULT && done > 0))
+            return done;
+        if (code == EFAULT && in_page < tried)
+            tried = in_page;
+        (void)mpiox_error_set(&error, MPIOX_E_IO, code == EFAULT ? EIO : code, -1, -1,
+                              code == EFAULT ? "rescue: reading the cache" : "rescue: pwrite");
+    }
+    self->failed = true;
+    error.offset = place + done;
+    error.length = tried - done;
+    mpiox_cache_add_error(self->cache, at->file, &error);
+    return tried;
 }
 
 static void rescue_run(rescuer *self, const page_place *at, int64_t offset, int64_t length)
 {
-    const int64_t place = at->page * self->cache->page_bytes + offset;
-    mpiox_error error = self->why;
-    int64_t done = 0;
-    if (self->fd >= 0) {
-        const char *bytes = mpiox_cache_bytes_of(self->cache, at->frame) + offset;
-        const int code = write_all(self->fd, bytes, length, place, &done);
-        self->rescued += done;
-        if (code == 0) {
-            mpiox_cache_mend_errors(self->cache, at->file, place, place + length);
-            return;
-        }
-        (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "rescue: pwrite");
+    for (int64_t done = 0; done < length && mpiox_cache_torn(self->cache) != MPIOX_TORN_TABLES;)
+        done += rescue_some(self, at, offset + done, length - done);
+}
+
+/* All of a page, of which the first is known. */
+static void rescue_runs(rescuer *self, const page_place *at, int64_t offset, int64_t length)
+{
+    if (self->storage == NULL) { /* one error for all of the page */
+        int64_t first = offset, end = offset + length;
+        while (mpiox_dirty_run(self->cache, at->frame, end, &offset, &length))
+            end = offset + length;
+        rescue_run(self, at, first, end - first);
+        return;
     }
-    self->failed = true;
-    error.offset = place + done;
-    error.length = length - done;
-    mpiox_cache_add_error(self->cache, at->file, &error);
+    do
+        rescue_run(self, at, offset, length);
+    while (mpiox_dirty_run(self->cache, at->frame, offset + length, &offset, &length));
 }
 
 static void rescue_frame(rescuer *self, const page_place *at)
@@ -124,16 +167,8 @@ static void rescue_frame(rescuer *self, const page_place *at)
     (void)mpiox_frame_wait_exclusive(cache, at->frame, left > 0 ? left : 0);
     if (mpiox_dirty_run(cache, at->frame, 0, &offset, &length)) {
         open_file(self, at->file);
-        if (self->fd < 0) { /* one error for all of the page */
-            int64_t first = offset, end = offset + length;
-            while (mpiox_dirty_run(cache, at->frame, end, &offset, &length))
-                end = offset + length;
-            rescue_run(self, at, first, end - first);
-        } else {
-            do
-                rescue_run(self, at, offset, length);
-            while (mpiox_dirty_run(cache, at->frame, offset + length, &offset, &length));
-        }
+        if (!self->done)
+            rescue_runs(self, at, offset, length);
         if (!self->failed || cache->header->kept[0] == '\0')
             mpiox_dirty_clear(cache, at->frame);
     }
@@ -150,7 +185,7 @@ static int by_place(const void *a, const void *b)
 
 static int64_t rescue_all(const mpiox_cache *cache)
 {
-    rescuer self = {.cache = cache, .deadline = mpiox_now() + patience_s, .file = -1, .fd = -1};
+    rescuer self = {.cache = cache, .deadline = mpiox_now() + patience_s, .file = -1};
     page_place *places = malloc((size_t)cache->frame_count * sizeof *places);
     size_t count = 0;
     for (int32_t i = 0; i < cache->frame_count; i++) {
@@ -174,6 +209,21 @@ static int64_t rescue_all(const mpiox_cache *cache)
     return self.rescued;
 }
 
+/* What is dirty is not known, so all is lost that was not written; of copies nothing is. */
+static void lose_all(const mpiox_cache *cache)
+{
+    atomic_store(&cache->header->torn, MPIOX_TORN_TABLES);
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        const mpiox_file_record *record = &cache->header->files[i];
+        const int64_t end = atomic_load(&record->end);
+        mpiox_error error;
+        if (atomic_load(&record->openers) < 1 || end < 1 || atomic_load(&record->flags) & MPIOX_FILE_REPLICA)
+            continue;
+        (void)mpiox_error_set(&error, MPIOX_E_IO, EIO, 0, end, "rescue: reading the cache");
+        mpiox_cache_add_error(cache, i, &error);
+    }
+}
+
 /* A file that is not there by its staging name has got its own, or was deleted. */
 static int sync_file(const char *path)
 {
@@ -193,13 +243,13 @@ static void end_staging(const mpiox_cache *cache)
         mpiox_file_record *record = &cache->header->files[i];
         mpiox_error error;
         bool renamed;
-        if ((atomic_load(&record->flags) & both) != both || atomic_load(&record->openers) != 1 ||
-            mpiox_cache_error_count(cache, i) > 0)
+        if ((atomic_load(&record->flags) & both) != both || atomic_load(&record->flags) & MPIOX_FILE_REPLICA ||
+            atomic_load(&record->openers) != 1 || mpiox_cache_error_count(cache, i) > 0 ||
+            mpiox_cache_torn(cache) == MPIOX_TORN_TABLES)
             continue;
         int code = sync_file(record->path);
         if (code == 0)
-            code = mpiox_storage_staging_end(record->path, cache->header->delegate, record->device, record->inode,
-                                             &renamed);
+            code = mpiox_storage_staging_end(record->path, record->part, record->device, record->inode, &renamed);
         if (code == 0) {
             atomic_fetch_and(&record->flags, ~both);
         } else {
@@ -212,7 +262,7 @@ static void end_staging(const mpiox_cache *cache)
 /* All of it is in the files: nobody has to come for it. */
 static void drop_name(const mpiox_cache *cache)
 {
-    if (cache->header->kept[0] != '\0' && !mpiox_cache_has_errors(cache))
+    if (cache->header->kept[0] != '\0' && !mpiox_cache_has_errors(cache) && !mpiox_cache_has_copies(cache))
         unlink(cache->header->kept);
 }
 
@@ -225,7 +275,10 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache)
     if (mpiox_futex_get(&header->state) == MPIOX_CACHE_DEAD) {
         await_threads(cache);
         rescued = rescue_all(cache);
-        end_staging(cache);
+        if (mpiox_cache_torn(cache) == MPIOX_TORN_TABLES)
+            lose_all(cache);
+        else
+            end_staging(cache);
         atomic_fetch_add_explicit(&header->counters.rescued_bytes, rescued, memory_order_relaxed);
         drop_name(cache);
         mpiox_futex_set(&header->state, MPIOX_CACHE_RESCUED);
@@ -249,11 +302,41 @@ static void forget_scratch(const mpiox_cache *cache)
     }
 }
 
-int64_t mpiox_cache_recover(const mpiox_cache *cache)
+/* Copies whose originals are not in the file. */
+static bool is_needed(const mpiox_file_record *record)
+{
+    const int32_t both = MPIOX_FILE_REPLICA | MPIOX_FILE_DRAINING;
+    return (atomic_load(&record->flags) & both) == both && atomic_load(&record->openers) > 0 &&
+           mpiox_storage_staging_pending(record->path, record->part, record->device, record->inode);
+}
+
+bool mpiox_cache_has_copies(const mpiox_cache *cache)
+{
+    bool has = false;
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++)
+        has |= is_needed(&cache->header->files[i]);
+    return has;
+}
+
+/* They stand for the originals from now on. */
+static void take_copies(const mpiox_cache *cache)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        _Atomic int32_t *flags = &cache->header->files[i].flags;
+        if (!is_needed(&cache->header->files[i]))
+            continue;
+        atomic_fetch_or(flags, MPIOX_FILE_HIDDEN | MPIOX_FILE_COPIED);
+        atomic_fetch_and(flags, ~MPIOX_FILE_REPLICA);
+    }
+}
+
+int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone)
 {
     if (mpiox_cache_is_serving(cache, true))
         return -1;
     forget_scratch(cache);
+    if (all_are_gone)
+        take_copies(cache);
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) { /* of an earlier trial */
         mpiox_error before[MPIOX_CACHE_ERRORS];
         int more;

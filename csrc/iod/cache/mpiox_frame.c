@@ -22,7 +22,7 @@ static const double most_patience_s = 0.5; /* until a caller may look whether wh
 static _Atomic uint32_t *bucket_of(const mpiox_cache *cache, int32_t file, int64_t page)
 {
     const uint64_t key = ((uint64_t)page << 6 ^ (uint64_t)(uint32_t)file) * UINT64_C(0x9e3779b97f4a7c15);
-    return &cache->buckets[(uint32_t)(key >> 32) & (cache->header->bucket_count - 1)];
+    return &cache->buckets[(uint32_t)(key >> 32) & (cache->bucket_count - 1)];
 }
 
 uint32_t mpiox_frame_find(const mpiox_cache *cache, int32_t file, int64_t page)

@@ -44,6 +44,7 @@ const char *mpiox_ring_op_name(int32_t op)
         return "move of pages";
     case MPIOX_OP_HOLD:
         return "search for a file that is being written behind its close";
+    case MPIOX_OP_PEER:
     case MPIOX_OP_PING:
         return "ping";
     default:

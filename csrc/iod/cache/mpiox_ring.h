@@ -28,9 +28,9 @@ enum mpiox_op {
      * -> file = index; arg[1], arg[2] = those in force; result MPIOX_E_FULL, MPIOX_E_IO */
     MPIOX_OP_OPEN,
     /* The opening is over. Flushes (never fails for lack of memory), drops the pages when it was the last opener.
-     * -> errors as MPIOX_OP_FLUSH. arg[0] = 1: answers at once, and flushes behind the answer (MPIOX_FILE_DRAINING);
-     * 2: that before other files and at full speed. Each close of a file with a staging name does so: after a flush
-     * there is little left */
+     * -> errors as MPIOX_OP_FLUSH. arg[0] = 1: answers at once, and flushes behind the answer (MPIOX_FILE_DRAINING), or
+     * keeps copies until the originals are in the file; 2: that before other files and at full speed. Each close of a
+     * file with a staging name does so: after a flush there is little left */
     MPIOX_OP_CLOSE,
     /* A page that was not found: file, page; arg[0] = 1: its bytes will be read (it must be filled), 0: only written;
      * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next; arg[2] = client + 1, for the order
@@ -70,12 +70,22 @@ enum mpiox_op {
     MPIOX_OP_OWNER,
     /* text = absolute path: is this file still to be written behind its close, or open under a staging name? Then it is
      * opened once more, by nobody, and keeps its name until MPIOX_OP_CLOSE. -> arg[0] = MPIOX_HOLD_*, arg[1] = 1: a
-     * scratch file, file = index */
+     * scratch file, 2: others keep copies, file = index. arg[0] = n > 0: that of copies of what delegate n - 1 had of
+     * it: it is dead, so they are written now -> SOON until they are, NONE, or FAILED. arg[0] < 0: copies of it are not
+     * needed any more */
     MPIOX_OP_HOLD,
+    /* Where the liveness service (mpiox_process_liveness.h) of delegate number `page` is, of whose files copies will be
+     * kept here: arg[0], arg[1] = its secret, arg[2] = port, text = addresses, with blanks between */
+    MPIOX_OP_PEER,
     MPIOX_OP_DETACH /* this client (process) is done; arg[0] = its id. The delegate ends after the last one */
 };
 
-enum { MPIOX_HOLD_NONE = 0, MPIOX_HOLD_HELD, MPIOX_HOLD_SOON /* it is just getting its name, or may be: ask again */ };
+enum {
+    MPIOX_HOLD_NONE = 0,
+    MPIOX_HOLD_HELD,
+    MPIOX_HOLD_SOON,  /* it is just getting its name, or may be: ask again */
+    MPIOX_HOLD_FAILED /* the file system refuses its bytes */
+};
 enum { MPIOX_MIGRATE_BEGIN = 0, MPIOX_MIGRATE_END, MPIOX_MIGRATE_TAKE_OVER, MPIOX_MIGRATE_REPAIR };
 #define MPIOX_VERSION_NEVER UINT32_MAX /* of a range that is not taken over any more */
 

@@ -68,6 +68,7 @@ int mpiox_forwarded_size(mpiox_forwarded *forwarded, int64_t *bytes, mpiox_error
 int mpiox_forwarded_count(const mpiox_forwarded *forwarded); /* of delegates that own pages of the file; local */
 /* The level of acknowledgement in force: disk where replica was asked for and cannot be had. Local. */
 mpiox_delegate_level mpiox_forwarded_level(const mpiox_forwarded *forwarded);
+bool mpiox_forwarded_closes_behind(const mpiox_forwarded *forwarded); /* it is not written when it is closed; local */
 /* One line for statistics: how many, how they were started, which of them died, which hints are not in force. Local. */
 void mpiox_forwarded_describe(const mpiox_forwarded *forwarded, char *text, size_t bytes);
 /* The values in force of the delegates' hints that the job shares, and the level. Local. */
@@ -98,6 +99,10 @@ bool mpiox_forwarded_may_hold(const mpiox_service *service);
  * let go. NULL: no delegate has any of it. Local, blocking. */
 mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path);
 bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold); /* it is never written */
+/* Do delegates keep copies of what others have of it? They are not needed any more, once it is flushed; path: by which
+ * it is held. */
+bool mpiox_forwarded_hold_is_copied(const mpiox_forwarded_hold *hold);
+void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const char *path);
 /* All of it is in the file, and nothing is cached. Local, blocking. 0, or the first failure. */
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error);
 void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold); /* what is cached is not written any more */

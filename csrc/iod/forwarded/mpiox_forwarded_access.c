@@ -164,6 +164,8 @@ static int access_local(access_t *a, int32_t owner, int64_t page, int64_t from, 
     }
     const int code = mpiox_cache_access_page(&delegate->cache, &access, a->beyond, &known, a->error);
 
+    if (code == MPIOX_OK && access.write && delegate->segment.on_disk && !a->original)
+        mpiox_forwarded_trace_add(forwarded, owner, offset_of(a, from), offset_of(a, to - 1) + 1);
     if (code == MPIOX_OK && access.write && mpiox_cache_error_count(&delegate->cache, access.file) > 0)
         a->refuser = owner + 1;
     if (code != MPIOX_PAGE_GONE)

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "mpiox_forwarded_impl.h"
 #include "mpiox_service_settings.h"
@@ -18,7 +17,8 @@
 
 enum { TEXT_BYTES = 512 };
 
-static const char replica_waits[] = "mpiox_close=staged: at level replica MPI_File_close waits until all is written";
+static const char replica_waits[] = "mpiox_close=staged: at level replica MPI_File_close waits until all is written, "
+                                    "where a file exists already or copies would be on the same node";
 static const char no_replica[] = "level disk, since level replica takes two delegates with room for another file";
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -54,9 +54,11 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
 
     slot.arg[0] = (amode & MPI_MODE_WRONLY ? 0 : MPIOX_FILE_READABLE) |
                   (amode & MPI_MODE_RDONLY ? 0 : MPIOX_FILE_WRITABLE) | (o->shift > 0 ? MPIOX_FILE_REPLICA : 0) |
+                  (forwarded->file->subfiles ? MPIOX_FILE_SUBFILES : 0) |
                   (hints->direct_read ? MPIOX_FILE_DIRECT_READ : 0) |
                   (hints->direct_write ? MPIOX_FILE_DIRECT_WRITE : 0) |
                   (forwarded->behind_close ? MPIOX_FILE_STAGED : 0) |
+                  (forwarded->behind_close && hints->delegate_ack == MPIOX_ACK_REPLICA ? MPIOX_FILE_COPIED : 0) |
                   (o->shift == 0 && forwarded->file->staging ? MPIOX_FILE_HIDDEN : 0) |
                   (o->shift == 0 && forwarded->file->scratch ? MPIOX_FILE_SCRATCH : 0);
     slot.arg[1] = o->unit_pages;
@@ -222,6 +224,28 @@ static void open_replica(mpiox_forwarded *forwarded, const opening *main)
     forwarded->replica = replica;
 }
 
+/* Does closing leave its bytes to the delegates, and copies of them to others? */
+static bool closes_behind(const mpiox_forwarded *forwarded, int32_t owners)
+{
+    const mpiox_file *file = forwarded->file;
+
+    if (file->scratch || file->hints.close != MPIOX_CLOSE_STAGED)
+        return file->scratch;
+    return file->hints.delegate_ack != MPIOX_ACK_REPLICA ||
+           (file->staging && mpiox_replica_lasts(forwarded->service, owners));
+}
+
+/* The copies are open: can they stay behind the close? */
+static void settle_copies(mpiox_forwarded *forwarded)
+{
+    mpiox_topology *topology = forwarded->file->topology;
+    bool fine = closes_behind(forwarded, forwarded->owners) && forwarded->replica;
+
+    if (fine && topology->rank == 0)
+        fine = mpiox_replica_introduce(forwarded);
+    forwarded->behind_close = mpiox_topology_all(topology, fine);
+}
+
 /* Deaths that this rank knows of. */
 static int32_t count_dead(const mpiox_service *service)
 {
@@ -245,7 +269,8 @@ static void tell_differences(const mpiox_forwarded *forwarded)
         fprintf(stderr, "mpiio_ext: %s: %s\n", forwarded->file->path, text);
     if (mpiox_forwarded_level(forwarded) != forwarded->file->hints.delegate_ack && !atomic_exchange(&told_level, true))
         fprintf(stderr, "mpiio_ext: %s: mpiox_delegate_ack=replica: %s\n", forwarded->file->path, no_replica);
-    if (forwarded->replica && forwarded->file->hints.close == MPIOX_CLOSE_STAGED && !atomic_exchange(&told_close, true))
+    if (forwarded->replica && forwarded->file->hints.close == MPIOX_CLOSE_STAGED && !forwarded->behind_close &&
+        !atomic_exchange(&told_close, true))
         fprintf(stderr, "mpiio_ext: %s: %s\n", forwarded->file->path, replica_waits);
 }
 
@@ -260,21 +285,24 @@ int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, mpiox_forward
         mpiox_forwarded_free(forwarded);
         return MPIOX_E_UNSUPPORTED;
     }
-    forwarded->behind_close = (file->hints.close == MPIOX_CLOSE_STAGED &&
-                               file->hints.delegate_ack != MPIOX_ACK_REPLICA) ||
-                              file->scratch;
+    if (file->scratch && file->hints.delegate_ack == MPIOX_ACK_REPLICA) /* copies would fill the caches */
+        file->hints.delegate_ack = MPIOX_ACK_MEMORY;
+    choose_owners(forwarded, &o);
+    forwarded->behind_close = closes_behind(forwarded, o.owners);
     if (forwarded->behind_close) {
         file->hints.delegate_bypass = 0;
         mpiox_forwarded_expect_holds();
     }
-    choose_owners(forwarded, &o);
     if (open_records(forwarded, &o) != MPIOX_OK) {
         *reason = count_dead(service) > 0 ? "a delegate of the job has died" : "the delegates cannot open the file";
         mpiox_forwarded_free(forwarded);
         return MPIOX_E_UNSUPPORTED;
     }
-    if (file->hints.delegate_ack == MPIOX_ACK_REPLICA)
+    if (file->hints.delegate_ack == MPIOX_ACK_REPLICA) {
         open_replica(forwarded, &o);
+        if (forwarded->behind_close)
+            settle_copies(forwarded);
+    }
     tell_differences(forwarded);
     *out = forwarded;
     *reason = NULL;
@@ -290,9 +318,14 @@ void mpiox_forwarded_mark_failed(mpiox_forwarded *forwarded, int32_t owner)
         mpiox_link_give_up(delegate->link);
     mpiox_process_is_serving(delegate);
     pthread_mutex_lock(&lock);
-    if (!atomic_exchange(&forwarded->lost[owner], true) && !mpiox_replica_restore(forwarded, owner) && delegate->lost &&
-        forwarded->file->hints.delegate_ack != MPIOX_ACK_DISK)
-        atomic_store(&forwarded->traces[owner].lost, true);
+    if (!atomic_exchange(&forwarded->lost[owner], true)) {
+        const bool restored = mpiox_replica_restore(forwarded, owner);
+
+        if (restored && delegate->local) /* what could not be rescued is there, too */
+            mpiox_cache_mend_errors(&delegate->cache, forwarded->index[owner], 0, INT64_MAX);
+        if (!restored && delegate->lost && forwarded->file->hints.delegate_ack != MPIOX_ACK_DISK)
+            atomic_store(&forwarded->traces[owner].lost, true);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -327,6 +360,11 @@ mpiox_delegate_level mpiox_forwarded_level(const mpiox_forwarded *forwarded)
     const mpiox_delegate_level level = forwarded->file->hints.delegate_ack;
 
     return level == MPIOX_ACK_REPLICA && !forwarded->replica ? MPIOX_ACK_DISK : level;
+}
+
+bool mpiox_forwarded_closes_behind(const mpiox_forwarded *forwarded)
+{
+    return forwarded->behind_close;
 }
 
 void mpiox_forwarded_to_info(const mpiox_forwarded *forwarded, MPI_Info info)
@@ -379,7 +417,7 @@ static int64_t end_at(const mpiox_forwarded *forwarded, int32_t owner)
 
 int mpiox_forwarded_size(mpiox_forwarded *forwarded, int64_t *bytes, mpiox_error *error)
 {
-    struct stat status;
+    int64_t in_file = 0;
 
     *error = (mpiox_error){.code = MPIOX_OK};
     if (forwarded->any_remote) /* this rank's own writes count */
@@ -391,12 +429,8 @@ int mpiox_forwarded_size(mpiox_forwarded *forwarded, int64_t *bytes, mpiox_error
         *bytes = end > *bytes ? end : *bytes;
     }
     /* After the delegates: what they flush meanwhile is seen here. */
-    if (mpiox_storage_pin(forwarded->file->storage, error) != MPIOX_OK)
+    if (mpiox_storage_size(forwarded->file->storage, &in_file, error) != MPIOX_OK)
         return error->code;
-    const int failed = fstat(forwarded->file->storage->fd, &status) == 0 ? 0 : errno;
-    mpiox_storage_unpin(forwarded->file->storage);
-    if (failed != 0)
-        return mpiox_error_set(error, MPIOX_E_IO, failed, -1, -1, "fstat");
-    *bytes = status.st_size > *bytes ? status.st_size : *bytes;
+    *bytes = in_file > *bytes ? in_file : *bytes;
     return error->code;
 }

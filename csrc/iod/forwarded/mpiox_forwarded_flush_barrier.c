@@ -53,15 +53,16 @@ static void end_staging(mpiox_forwarded *forwarded, int32_t owner)
     free(path);
 }
 
-/* close(2) may be where a file system says that it could not keep what it was given. behind: nothing was flushed. */
-static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, mpiox_error *error)
+/* close(2) may be where a file system says that it could not keep what it was given. behind: nothing was flushed;
+ * whole: nothing of it is known to be lost. */
+static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, bool whole, mpiox_error *error)
 {
     mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
 
     slot.arg[0] = behind;
     if (mpiox_forwarded_request(forwarded, owner, &slot) != MPIOX_E_UNSUPPORTED)
         note(owner, &slot, error);
-    else if (behind || forwarded->file->staging)
+    else if (whole && !atomic_load(&forwarded->traces[owner].lost) && (behind || forwarded->file->staging))
         end_staging(forwarded, owner);
 }
 
@@ -94,7 +95,7 @@ static void release_copies(mpiox_forwarded *forwarded, bool last)
         return;
     mpiox_topology_all(topology, true); /* nobody discards what is closed, or writes before old copies are gone */
     for (int32_t i = topology->rank; last && i < forwarded->owners; i += topology->size)
-        close_one(forwarded->replica, i, false, &ignored);
+        close_one(forwarded->replica, i, false, true, &ignored);
 }
 
 static long long counted(const atomic_int_least64_t *counter)
@@ -116,6 +117,18 @@ static void tell_tracer(const mpiox_forwarded *forwarded, bool stable, int64_t b
                     counted(&stats->delegated_messages));
 }
 
+/* One delegate keeps what it has of the file, and writes it later. If others were to keep copies of that, and are dead,
+ * it is written now. */
+static void leave_behind(mpiox_forwarded *forwarded, int32_t owner, mpiox_forwarded_late *late)
+{
+    if (!mpiox_process_is_serving(mpiox_forwarded_owner(forwarded, owner)))
+        mpiox_forwarded_mark_failed(forwarded, owner);
+    if (forwarded->replica && !mpiox_replica_keep(forwarded, owner))
+        barrier_one(forwarded, owner, false, false, late);
+    else
+        mpiox_forwarded_late_take(forwarded, owner, late);
+}
+
 /* Each rank talks to its share of the delegates. */
 static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last, mpiox_error *error)
 {
@@ -133,16 +146,19 @@ static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last
         drop = !mpiox_topology_all(topology, !atomic_load(&forwarded->bypassed));
     const bool behind = last && !drop && forwarded->behind_close;
     for (int32_t i = topology->rank; i < forwarded->owners; i += topology->size) {
+        const int64_t before = late.count;
+
         if (behind)
-            mpiox_forwarded_late_take(forwarded, i, &late);
+            leave_behind(forwarded, i, &late);
         else
             barrier_one(forwarded, i, stable, drop, &late);
         if (last)
-            close_one(forwarded, i, behind, &late.request);
+            close_one(forwarded, i, behind, late.count == before, &late.request);
     }
     mpiox_forwarded_late_end(&late);
     agree_on_losses(forwarded, &late, &losses);
-    release_copies(forwarded, last);
+    if (!behind)
+        release_copies(forwarded, last);
     if (error->code == MPIOX_OK)
         *error = losses;
     atomic_store(&forwarded->used, false);

@@ -5,19 +5,22 @@
  *            its record at any moment. Who opens or deletes it must find all of it.
  * Algorithm. One rank asks every delegate of the job to hold the file: its record, and its staging name, stay until
  *            they are let go. A delegate that is just ending the file, or brings to the files what an earlier job has
- *            left, is asked again.
+ *            left, is asked again. What a dead one had of it is first written by who keeps copies, if there are any.
  * Limits.    Delegates of this node are looked at first, which costs nothing. Those of other nodes are asked where the
  *            hints of the job, or of a file that this process has opened, say that there may be such files.
  */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "mpiox_forwarded_impl.h"
+#include "mpiox_storage_staging.h"
 
 struct mpiox_forwarded_hold {
     mpiox_service *service;
-    bool scratch;
+    bool scratch, copied;
     int32_t index[]; /* [service->count] of the record; -1: that delegate has none */
 };
 
@@ -69,11 +72,55 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path)
         if (slot.arg[0] == MPIOX_HOLD_HELD) {
             hold->index[i] = slot.file;
             hold->scratch |= slot.arg[1] == 1;
+            hold->copied |= slot.arg[1] == 2;
         }
         if (slot.arg[0] == MPIOX_HOLD_HELD || result == MPIOX_HOLD_NONE)
             result = (int)slot.arg[0];
     }
     return result;
+}
+
+/* What one delegate, which is dead, had of it. False: it cannot be written. */
+static bool restore(const mpiox_service *service, int32_t dead, const char *path)
+{
+    for (int32_t i = 0; i < service->count; i++) {
+        mpiox_slot slot;
+        int code;
+
+        do {
+            slot = (mpiox_slot){.op = MPIOX_OP_HOLD, .arg = {dead + 1}};
+            snprintf(slot.text, sizeof slot.text, "%s", path);
+            code = i != dead ? mpiox_forwarded_request_of(&service->delegates[i], &slot) : MPIOX_E_UNSUPPORTED;
+        } while (code == MPIOX_OK && slot.arg[0] == MPIOX_HOLD_SOON && poll(NULL, 0, 1) == 0);
+        if (code == MPIOX_OK && slot.arg[0] == MPIOX_HOLD_FAILED)
+            return false;
+    }
+    return true;
+}
+
+/* The cache of a dead delegate of this node could not be read, or the file not be written, and nobody had copies. */
+static bool has_lost(const mpiox_process *delegate, const char *path)
+{
+    const mpiox_file_record *files = delegate->local ? delegate->cache.header->files : NULL;
+    struct stat status;
+    bool lost = delegate->local && delegate->lost;
+
+    for (int32_t i = 0; files != NULL && i < MPIOX_CACHE_MAX_FILES; i++)
+        lost |= mpiox_cache_error_count(&delegate->cache, i) > 0 && strcmp(files[i].path, path) == 0;
+    return lost && stat(path, &status) == 0 &&
+           mpiox_storage_staging_pending(path, delegate->index, (uint64_t)status.st_dev, (uint64_t)status.st_ino);
+}
+
+/* The same of all that are dead, and have been found to be. */
+static bool restore_all(const mpiox_service *service, const char *path)
+{
+    bool fine = true;
+
+    for (int32_t i = 0; i < service->count; i++) {
+        if (!mpiox_process_is_serving(&service->delegates[i]) && mpiox_process_has_died(&service->delegates[i]))
+            fine &= restore(service, i, path) && !has_lost(&service->delegates[i], path);
+    }
+    return fine;
 }
 
 mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path)
@@ -84,20 +131,43 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
 
     if (hold) {
         hold->service = service;
-        hold->scratch = false;
+        hold->scratch = hold->copied = false;
     }
     while (hold && real && (result = ask_all(hold, real)) == MPIOX_HOLD_SOON)
         poll(NULL, 0, 1);
+    const bool fine = !real || restore_all(service, real);
+
     free(real);
-    if (result == MPIOX_HOLD_HELD)
+    if (result == MPIOX_HOLD_HELD && fine)
         return hold;
-    free(hold);
+    if (result == MPIOX_HOLD_HELD)
+        mpiox_forwarded_hold_end(hold, false);
+    else
+        free(hold);
     return NULL;
 }
 
 bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold)
 {
     return hold->scratch;
+}
+
+bool mpiox_forwarded_hold_is_copied(const mpiox_forwarded_hold *hold)
+{
+    return hold->copied;
+}
+
+void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const char *path)
+{
+    char *real = realpath(path, NULL);
+
+    for (int32_t i = 0; real && i < hold->service->count; i++) {
+        mpiox_slot slot = {.op = MPIOX_OP_HOLD, .arg = {-1}};
+
+        snprintf(slot.text, sizeof slot.text, "%s", real);
+        mpiox_forwarded_request_of(&hold->service->delegates[i], &slot);
+    }
+    free(real);
 }
 
 /* One request to each delegate that has the file. The first failure is the error. */

@@ -179,6 +179,13 @@ int mpiox_forwarded_settle(mpiox_forwarded *forwarded, int32_t owner, bool *foun
 
 /* Which shift puts most copies on another node than their originals. 0: one owner, hence nobody to hold copies. */
 int32_t mpiox_replica_shift(const mpiox_service *service, int32_t owners);
+/* Can copies outlive the close: is each on another node than its original, whose death is found out there? Local. */
+bool mpiox_replica_lasts(const mpiox_service *service, int32_t owners);
+/* The delegates that hold the copies are told where the originals' delegates are. Rank 0. False: one was not. */
+bool mpiox_replica_introduce(const mpiox_forwarded *forwarded);
+/* The replica delegate of this owner keeps the copies until the originals are in the file. Local, blocking. False: it
+ * is dead. */
+bool mpiox_replica_keep(const mpiox_forwarded *forwarded, int32_t owner);
 /* The copies at one delegate fill its share of memory: discard those whose originals are in the file. Local, blocking.
  * */
 int mpiox_replica_trim(const mpiox_forwarded *forwarded, int32_t replica, mpiox_error *error);

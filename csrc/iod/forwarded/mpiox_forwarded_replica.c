@@ -8,11 +8,15 @@
  *            at some moment may be discarded once a flush of the originals has begun after it and has ended. That is
  *            what a flush barrier does, and what a rank does when the copies fill their share of the replica delegate's
  *            memory (trim).
+ *            A file with a staging name that is written behind its close keeps its copies, until the replica delegate
+ *            finds that the original's part is in the file, or that its delegate is gone (mpiox_server_drain.c).
  *            When a delegate is dead, a rank first has the copies brought to the file, then accesses the file itself. A
  *            rank that has not noticed yet may still add a copy; it notices with its next access, or at the flush
  *            barrier.
  * Guarantee. A write that has returned survives the loss of any one node.
  */
+#include <string.h>
+
 #include "mpiox_forwarded_impl.h"
 
 int32_t mpiox_replica_shift(const mpiox_service *service, int32_t owners)
@@ -32,9 +36,46 @@ int32_t mpiox_replica_shift(const mpiox_service *service, int32_t owners)
     return best;
 }
 
+bool mpiox_replica_lasts(const mpiox_service *service, int32_t owners)
+{
+    const int32_t shift = mpiox_replica_shift(service, owners);
+    bool lasts = shift > 0;
+
+    for (int32_t i = 0; i < owners && lasts; i++)
+        lasts = service->delegates[i].node != service->delegates[(i + shift) % owners].node &&
+                service->delegates[i].lives_at.port > 0;
+    return lasts;
+}
+
 static int32_t replica_of(const mpiox_forwarded *forwarded, int32_t owner)
 {
     return (owner + forwarded->replica->shift) % forwarded->owners;
+}
+
+bool mpiox_replica_introduce(const mpiox_forwarded *forwarded)
+{
+    bool told = true;
+
+    for (int32_t i = 0; i < forwarded->owners && told; i++) {
+        const mpiox_rendezvous_address *at = &mpiox_forwarded_owner(forwarded, i)->lives_at;
+        mpiox_slot slot = {
+            .op = MPIOX_OP_PEER, .page = i, .arg = {(int64_t)at->secret[0], (int64_t)at->secret[1], at->port}};
+
+        for (int32_t k = 0; k < at->count; k++) {
+            strcat(slot.text, k > 0 ? " " : "");
+            strcat(slot.text, at->host[k]);
+        }
+        told = mpiox_forwarded_request_of(mpiox_forwarded_owner(forwarded, replica_of(forwarded, i)), &slot) ==
+               MPIOX_OK;
+    }
+    return told;
+}
+
+bool mpiox_replica_keep(const mpiox_forwarded *forwarded, int32_t owner)
+{
+    mpiox_slot slot = {.op = MPIOX_OP_CLOSE, .arg = {1}};
+
+    return mpiox_forwarded_request(forwarded->replica, replica_of(forwarded, owner), &slot) == MPIOX_OK;
 }
 
 int mpiox_replica_trim(const mpiox_forwarded *forwarded, int32_t replica, mpiox_error *error)

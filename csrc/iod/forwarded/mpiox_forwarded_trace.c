@@ -1,11 +1,11 @@
 /*
- * mpiox_forwarded_trace.c - what is lost with a host that vanishes.
+ * mpiox_forwarded_trace.c - what is lost with a host that vanishes, or with the disk of a cache.
  *
  * Problem.   Acknowledgement level "memory": when a delegate is killed its pages are rescued, but when its whole host
  *            vanishes nobody has them any more. The program must learn that, and where the bytes were.
- * Algorithm. For each delegate elsewhere a rank notes between which offsets it has written since the last flush
- *            barrier. The flush barrier after a loss, which is collective, fails on all ranks and names the smallest
- *            range that holds what all ranks had written there.
+ * Algorithm. For each delegate elsewhere, or whose cache is a file, a rank notes between which offsets it has written
+ *            since the last flush barrier. The flush barrier after a loss, which is collective, fails on all ranks and
+ *            names the smallest range that holds what all ranks had written there.
  * Guarantee. A lost byte lies in a range that is reported; of the bytes in the range only those can be lost that belong
  *            to the delegate and were not in the file yet. Ranks on the host itself have vanished with it.
  */
@@ -82,5 +82,5 @@ void mpiox_forwarded_trace_report(const mpiox_forwarded *forwarded, mpiox_error 
     if (PMPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_INT64_T, MPI_MIN, forwarded->file->topology->comm) == MPI_SUCCESS &&
         range[0] != none)
         mpiox_error_set(error, MPIOX_E_IO, EIO, range[0], -range[1] - range[0],
-                        "keeping bytes on a host that has vanished");
+                        "keeping bytes in a cache that is lost");
 }

@@ -191,8 +191,10 @@ static int call(mpiox_link *link, mpiox_link_call_body *body)
     mpiox_link_message head = {.op = MPIOX_LINK_CALL, .bytes = sizeof *body}, answer;
     struct iovec iov[2] = {{NULL, 0}, {body, sizeof *body}};
     const bool answered = body->op != MPIOX_OP_AHEAD_ONLY;
-    if (body->op == MPIOX_OP_OPEN)
+    if (mpiox_link_is_sealed_op(body->op)) {
+        mpiox_link_mask_call(link->session, link->openings, body);
         mpiox_link_seal_call(link->session, link->openings++, body);
+    }
     int code = mpiox_link_send(link, &head, iov, 2, answered, false);
     if (code != MPIOX_OK || !answered)
         return code;

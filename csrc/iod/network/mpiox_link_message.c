@@ -97,6 +97,9 @@ int mpiox_link_check_call(const mpiox_link_call_body *call)
     case MPIOX_OP_HOLD:
         fine = fine && call->text_bytes > 0 && call->text[0] == '/';
         break;
+    case MPIOX_OP_PEER:
+        fine = fine && call->text_bytes > 0 && call->page >= 0 && is_within(arg[2], 1, UINT16_MAX);
+        break;
     case MPIOX_OP_REPLICA_MARK:
     case MPIOX_OP_REPLICA_TRIM:
     case MPIOX_OP_CLOSE:
@@ -136,6 +139,24 @@ bool mpiox_link_is_sealed(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t n
     uint8_t expected[32];
     make_seal(session, number, call, expected);
     return mpiox_handshake_same(expected, call->seal);
+}
+
+bool mpiox_link_is_sealed_op(int32_t op)
+{
+    return op == MPIOX_OP_OPEN || op == MPIOX_OP_PEER;
+}
+
+void mpiox_link_mask_call(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t number, mpiox_link_call_body *call)
+{
+    static const char label[] = "secret";
+    uint8_t mask[32];
+    int64_t words[2];
+    if (call->op != MPIOX_OP_PEER)
+        return;
+    mpiox_handshake_seal(session, number, label, sizeof label, mask);
+    memcpy(words, mask, sizeof words);
+    call->arg[0] ^= words[0];
+    call->arg[1] ^= words[1];
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@
 #define MPIOX_LINK_MAGIC UINT32_C(0x4b4c584d) /* "MXLK" */
 
 enum {
-    MPIOX_LINK_VERSION = 5,
+    MPIOX_LINK_VERSION = 6,
     MPIOX_LINK_VIEWS = 8,              /* that a connection remembers */
     MPIOX_LINK_FILTERS = 16,           /* likewise */
     MPIOX_LINK_BLOB_BYTES = 64 * 1024, /* of a view at most */
@@ -72,7 +72,7 @@ typedef struct mpiox_link_call_body { /* what of a mpiox_slot travels */
     int64_t page, arg[4], ahead[MPIOX_OP_AHEAD];
     mpiox_error error;
     char text[MPIOX_SLOT_TEXT];
-    uint8_t seal[32]; /* of an opening; otherwise zeros */
+    uint8_t seal[32]; /* see mpiox_link_is_sealed_op(); otherwise zeros */
 } mpiox_link_call_body;
 
 /* The head of a request, before its body is looked at. 0 or MPIOX_E_CORRUPT. */
@@ -82,12 +82,16 @@ int mpiox_link_check_call(const mpiox_link_call_body *call);
 /* With the view (NULL: contiguous) and the filter that it names. 0 or MPIOX_E_CORRUPT. */
 int mpiox_link_check_record(const mpiox_link_record *record, const mpiox_typemap *view,
                             const mpiox_link_filter *filter);
-/* An opening is carried out only with the seal of the rank that opens: on its path, its flags and the number of
- * openings of this connection before it, by the session's key. Put it on a call. */
+/* An opening, or naming a peer, is carried out only with the seal of the rank that asks: on its path, its flags and the
+ * number of such calls of this connection before it, by the session's key. Is it such a call? Put it on one. */
+bool mpiox_link_is_sealed_op(int32_t op);
 void mpiox_link_seal_call(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t number, mpiox_link_call_body *call);
 /* Is it on it? In a time that does not tell how far it is right. */
 bool mpiox_link_is_sealed(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t number,
                           const mpiox_link_call_body *call);
+
+/* The secret of a peer is not seen on the wire: mask it before the seal, or unmask it. Other calls stay. */
+void mpiox_link_mask_call(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t number, mpiox_link_call_body *call);
 
 /* Between slots and their form on the wire. A text that is not terminated is cut. */
 void mpiox_link_pack_call(const mpiox_slot *slot, mpiox_link_call_body *call);

@@ -387,13 +387,17 @@ static int serve_call(remote_client *s, const mpiox_link_message *request)
     if (mpiox_link_stream_read(&s->stream, &call, sizeof call) != MPIOX_OK)
         return END;
     if (mpiox_link_check_call(&call) != MPIOX_OK) {
-        s->openings += call.op == MPIOX_OP_OPEN;
+        s->openings += mpiox_link_is_sealed_op(call.op);
         call.result = mpiox_error_set(&call.error, MPIOX_E_ARG, 0, -1, -1, "request of another node");
         return answer(s, request, MPIOX_OK, 0, &call, sizeof call);
     }
-    if (call.op == MPIOX_OP_OPEN && !mpiox_link_is_sealed(s->session, s->openings++, &call)) {
-        call.result = mpiox_error_set(&call.error, MPIOX_E_ARG, EACCES, -1, -1, "opening without a rank's seal");
-        return answer(s, request, MPIOX_OK, 0, &call, sizeof call);
+    if (mpiox_link_is_sealed_op(call.op)) {
+        if (!mpiox_link_is_sealed(s->session, s->openings, &call)) {
+            s->openings++;
+            call.result = mpiox_error_set(&call.error, MPIOX_E_ARG, EACCES, -1, -1, "opening without a rank's seal");
+            return answer(s, request, MPIOX_OK, 0, &call, sizeof call);
+        }
+        mpiox_link_mask_call(s->session, s->openings++, &call);
     }
     mpiox_slot *slot = mpiox_ring_take(s->cache);
     if (slot == NULL)

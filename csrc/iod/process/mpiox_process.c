@@ -2,11 +2,17 @@
 #include "mpiox_process.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "mpiox_process_notify.h"
 #include "mpiox_process_liveness.h"
+#include "mpiox_segment_guard.h"
+
+enum { TEXT_BYTES = 1024 };
+
+static const double torn_s = 10; /* a delegate that cannot read its cache ends within a tenth of a second */
 
 static int attach_memory(mpiox_process *delegate, const mpiox_announcement *said, mpiox_error *error)
 {
@@ -19,6 +25,8 @@ static int attach_memory(mpiox_process *delegate, const mpiox_announcement *said
         mpiox_segment_free(&delegate->segment);
         return mpiox_error_set(error, code, 0, -1, -1, "attaching a delegate's memory");
     }
+    if (delegate->segment.on_disk)
+        mpiox_cache_guard(&delegate->cache);
     delegate->local = true;
     return MPIOX_OK;
 }
@@ -42,6 +50,7 @@ int mpiox_process_attach(mpiox_process *delegate, const mpiox_announcement *said
         .index = said->index, .node = said->node, .client = -1, .liveness = -1, .pid = said->pid};
     delegate->segment.fd = -1;
     memcpy(delegate->host, said->host, sizeof delegate->host);
+    delegate->lives_at = said->liveness;
     if (said->node == node && attach_memory(delegate, said, error) == MPIOX_OK)
         return MPIOX_OK;
     if (said->listens)
@@ -66,14 +75,56 @@ void mpiox_process_disconnect(mpiox_process *delegate)
 void mpiox_process_detach(mpiox_process *delegate)
 {
     mpiox_process_disconnect(delegate);
+    mpiox_segment_unguard(delegate->segment.base);
     mpiox_segment_free(&delegate->segment);
     delegate->local = false;
+}
+
+void mpiox_process_touch(const mpiox_cache *cache, bool (*leaving)(void))
+{
+    static const int64_t step = 4 << 20; /* a millisecond or two */
+    /* With more dirty frames than these, pages are written at once. */
+    const int64_t bytes = cache->header->early ? cache->frame_count / 4 * 3 * cache->page_bytes : 0;
+
+    for (int64_t at = 0; at < bytes && !(leaving != NULL && leaving()); at += step) {
+        if (!mpiox_segment_touch(cache->pages + at, at + step < bytes ? step : bytes - at))
+            return;
+    }
+}
+
+/* Its cache cannot be read. Where not even its state can, its process says when it is gone, which it will be soon. */
+static void await_end(mpiox_process *delegate)
+{
+    const double until = mpiox_now() + torn_s;
+    mpiox_backoff backoff = {0};
+
+    mpiox_cache_give_up(&delegate->cache);
+    while (mpiox_cache_torn(&delegate->cache) == MPIOX_TORN_TABLES && kill((pid_t)delegate->pid, 0) == 0 &&
+           mpiox_now() < until)
+        mpiox_wait_backoff(&backoff);
+    delegate->settled = true;
+}
+
+void mpiox_process_tell_left(const mpiox_cache *cache)
+{
+    const mpiox_file_record *files = cache->header->files;
+    const int32_t both = MPIOX_FILE_DRAINING | MPIOX_FILE_COPIED; /* copies are written by who has them */
+    char text[TEXT_BYTES];
+    mpiox_error error;
+
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        if ((atomic_load(&files[i].flags) & both) == MPIOX_FILE_DRAINING &&
+            mpiox_cache_find_error(cache, i, 0, INT64_MAX, &error))
+            mpiox_process_notify("lost bytes: %s", mpiox_error_text(&error, files[i].path, text, sizeof text));
+    }
 }
 
 static bool local_is_serving(mpiox_process *delegate)
 {
     if (mpiox_cache_is_serving(&delegate->cache, true))
         return true;
+    if (!delegate->settled && mpiox_cache_torn(&delegate->cache) != MPIOX_TORN_NOT)
+        await_end(delegate);
     if (mpiox_futex_get(&delegate->cache.header->state) == MPIOX_CACHE_DEAD) {
         const int64_t bytes = mpiox_cache_rescue(&delegate->cache);
 
@@ -82,7 +133,11 @@ static bool local_is_serving(mpiox_process *delegate)
                 "I/O delegate %d (process %lld on %s) has died; %lld bytes that it had not written have "
                 "been written by process %ld",
                 (int)delegate->index, (long long)delegate->pid, delegate->host, (long long)bytes, (long)getpid());
+        if (bytes >= 0)
+            mpiox_process_tell_left(&delegate->cache);
     }
+    if (mpiox_cache_torn(&delegate->cache) == MPIOX_TORN_TABLES)
+        delegate->lost = true;
     return false;
 }
 

@@ -18,10 +18,11 @@ typedef struct mpiox_process {
     int client;            /* id by mpiox_ring_join() (local) */
     mpiox_link *link;      /* not local */
     int liveness;          /* not local: to its liveness service (mpiox_process_liveness.h), or -1 */
-    bool settled, lost;    /* not local: it is gone; nobody could say that its pages are in the file */
+    bool settled, lost;    /* it is gone; nobody could say that its pages are in the file */
     bool told;             /* not local: that a rank waits for it has been said; only for the watcher */
     char host[64];
     int64_t pid;
+    mpiox_rendezvous_address lives_at; /* its liveness service; port 0: nobody answers */
 } mpiox_process;
 
 /* What a delegate says of itself when it has started. Plain data: it travels over MPI and through pipes. */
@@ -46,6 +47,11 @@ void mpiox_process_disconnect(mpiox_process *delegate);
 /* Undo mpiox_process_attach(): nothing of it may be in use; it may have failed, or not have been called on zeroed
  * memory. */
 void mpiox_process_detach(mpiox_process *delegate);
+/* Where it says so, touch the frames that are used first, so that this process does not wait for memory then; `leaving`
+ * (may be NULL) ends it. Blocking, any thread. */
+void mpiox_process_touch(const mpiox_cache *cache, bool (*leaving)(void));
+/* A survivor has rescued it: a line for each closed file of which bytes could not be written. */
+void mpiox_process_tell_left(const mpiox_cache *cache);
 /* Is that delegate serving? If it has died, rescue its pages first (local) or wait until that is done (not local; then
  * delegate->lost may be set). Local; may block while pages are being rescued. */
 bool mpiox_process_is_serving(mpiox_process *delegate);

@@ -46,6 +46,15 @@ static int take_connections(const mpiox_process_orders *orders, mpiox_process_in
                               &out->link, &out->error);
 }
 
+/* Clients may keep copies here of what delegates of other nodes have. */
+static void know_peers(const mpiox_process_orders *orders, mpiox_process_instance *instance)
+{
+    instance->peers = mpiox_process_peers_new(orders->server.delegates);
+    mpiox_server_set_peers(instance->server, &(mpiox_server_peers){.context = instance->peers,
+                                                                   .name = mpiox_process_peers_name,
+                                                                   .gone_s = mpiox_process_peers_gone_s});
+}
+
 int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instance *instance, mpiox_announcement *out)
 {
     *instance = (mpiox_process_instance){.server = NULL};
@@ -61,6 +70,7 @@ int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instan
     sign(instance->server, orders, out);
     snprintf(instance->cache_dirs, sizeof instance->cache_dirs, "%s", orders->server.cache_dirs);
     if (orders->listens) {
+        know_peers(orders, instance);
         out->code = take_connections(orders, instance, out);
         out->listens = out->code == MPIOX_OK;
     }
@@ -74,24 +84,29 @@ static void tell_left(void *cache, const char *file, int sys_errno)
     mpiox_process_notify("%s cannot be written: %s; its bytes are in %s", file, strerror(sys_errno), (char *)cache);
 }
 
-/* A thread. What earlier jobs have left on this node's disks. */
-static void *adopt(void *context)
+/* A thread. What earlier jobs have left on this node's disks; the memory that clients of other nodes will write to. */
+static void *prepare(void *context)
 {
     mpiox_process_instance *instance = context;
+    const mpiox_cache *cache = mpiox_server_cache(instance->server);
 
-    mpiox_cache_recover_all(instance->cache_dirs, mpiox_server_cache(instance->server)->header->kept, tell_left);
+    if (cache->header->kept[0] != '\0')
+        mpiox_cache_recover_all(instance->cache_dirs, cache->header->kept, tell_left);
     mpiox_server_adopted(instance->server);
+    if (instance->peers != NULL)
+        mpiox_process_touch(cache, NULL);
     return NULL;
 }
 
-/* With all signals blocked: they are the program's. */
-static bool start_adopting(mpiox_process_instance *instance, pthread_t *thread)
+/* With all signals blocked: they are the program's. SIGBUS is a page of a cache that cannot be read any more. */
+static bool start_preparing(mpiox_process_instance *instance, pthread_t *thread)
 {
     sigset_t all, before;
 
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = pthread_create(thread, NULL, adopt, instance) == 0;
+    const bool started = pthread_create(thread, NULL, prepare, instance) == 0;
 
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
@@ -102,16 +117,17 @@ int mpiox_process_serve(mpiox_process_instance *instance)
     mpiox_server_lost lost[LOST_SHOWN];
     char text[TEXT_BYTES];
     int count = 0;
-    const char *kept = mpiox_server_cache(instance->server)->header->kept;
-    pthread_t adopting;
-    const bool adopts = kept[0] != '\0' && start_adopting(instance, &adopting);
+    const mpiox_cache_header *header = mpiox_server_cache(instance->server)->header;
+    const char *kept = header->kept;
+    pthread_t preparing;
+    const bool prepares = (kept[0] != '\0' || header->early) && start_preparing(instance, &preparing);
 
-    if (!adopts)
+    if (!prepares)
         mpiox_server_adopted(instance->server);
     const int code = mpiox_server_run(instance->server, lost, LOST_SHOWN, &count);
 
-    if (adopts)
-        pthread_join(adopting, NULL);
+    if (prepares)
+        pthread_join(preparing, NULL);
 
     for (int i = 0; i < count && i < LOST_SHOWN; i++)
         mpiox_process_notify("an I/O delegate could not write what a program had left with it: %s",
@@ -138,5 +154,6 @@ void mpiox_process_end(mpiox_process_instance *instance)
 {
     mpiox_remote_stop(instance->remote);
     mpiox_server_free(instance->server);
+    mpiox_process_peers_free(instance->peers);
     *instance = (mpiox_process_instance){.server = NULL};
 }

@@ -8,11 +8,13 @@
 #define MPIOX_PROCESS_SERVE_H
 
 #include "mpiox_process_orders.h"
+#include "mpiox_process_peers.h"
 
 typedef struct mpiox_process_instance { /* start from {0} */
     mpiox_server *server;
     mpiox_remote *remote;
-    char cache_dirs[256]; /* as in mpiox_server_options */
+    mpiox_process_peers *peers; /* NULL: no copies are kept */
+    char cache_dirs[256];       /* as in mpiox_server_options */
 } mpiox_process_instance;
 
 /* Make its memory and take connections; *out says so, or why not. Binds the calling thread to nothing; the same thread

@@ -20,6 +20,7 @@
 #include "mpiox_process_socket.h"
 #include "mpiox_process_notify.h"
 #include "mpiox_process_liveness.h"
+#include "mpiox_segment_guard.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_LOST = 3, STEP_MS = 100 };
 
@@ -136,7 +137,34 @@ typedef struct supervisor {
     mpiox_segment segment;
     mpiox_cache cache;
     mpiox_liveness liveness;
+    char folder[sizeof((mpiox_server_options){0}).cache_dirs];
+    int32_t closed;                        /* in use of files[] */
+    char (*files)[MPIOX_CACHE_PATH_BYTES]; /* of a cache on a disk: closed, and not written when last looked at */
 } supervisor;
+
+/* When the cache cannot be read any more, it does not say what was in it. */
+static void remember_files(supervisor *k)
+{
+    const int32_t both = MPIOX_FILE_DRAINING | MPIOX_FILE_REPLICA;
+    int32_t count = 0;
+
+    if (k->files == NULL || mpiox_cache_torn(&k->cache) == MPIOX_TORN_TABLES)
+        return;
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        const mpiox_file_record *record = &k->cache.header->files[i];
+
+        if ((atomic_load(&record->flags) & both) == MPIOX_FILE_DRAINING)
+            memcpy(k->files[count++], record->path, sizeof record->path);
+    }
+    if (mpiox_cache_torn(&k->cache) != MPIOX_TORN_TABLES)
+        k->closed = count;
+}
+
+static void tell_files(const supervisor *k)
+{
+    for (int32_t i = 0; i < k->closed; i++)
+        mpiox_process_notify("lost bytes: what I/O delegate %d had not written of %s", (int)k->said.index, k->files[i]);
+}
 
 /* Until the delegate has ended. A client that does not reach it has it end. Returns its status. */
 static int await_end(supervisor *k, bool wanted)
@@ -153,6 +181,7 @@ static int await_end(supervisor *k, bool wanted)
             told = mpiox_now();
         if (told > 0 && mpiox_now() > told + stopping_s)
             kill(k->pid, SIGKILL);
+        remember_files(k);
         mpiox_liveness_step(&k->liveness, -1, STEP_MS);
     }
     return status;
@@ -164,32 +193,43 @@ static void map_memory(supervisor *k)
 
     if (mpiox_segment_attach(&k->said.segment, &k->segment, &error) != MPIOX_OK)
         return;
-    if (mpiox_cache_attach(k->segment.base, k->segment.bytes, &k->cache) != MPIOX_OK)
+    if (mpiox_cache_attach(k->segment.base, k->segment.bytes, &k->cache) != MPIOX_OK) {
         mpiox_segment_free(&k->segment);
+    } else if (k->segment.on_disk) {
+        mpiox_cache_guard(&k->cache);
+        k->files = malloc(MPIOX_CACHE_MAX_FILES * sizeof k->files[0]);
+    }
 }
 
 /* False: what it held is not all in the files. Clients that ask meanwhile, and whoever else has connected, wait. */
 static bool rescue(supervisor *k, int status)
 {
-    bool whole = false;
+    bool whole = false, first = false;
 
     if (k->segment.base != NULL && !mpiox_cache_is_serving(&k->cache, true)) {
-        (void)mpiox_cache_rescue(&k->cache); /* or wait until a client has done it */
-        whole = !mpiox_cache_has_errors(&k->cache);
+        first = mpiox_cache_rescue(&k->cache) >= 0; /* or wait until a client has done it */
+        whole = !mpiox_cache_has_errors(&k->cache) && mpiox_cache_torn(&k->cache) != MPIOX_TORN_TABLES;
     }
     mpiox_process_notify("I/O delegate %d (process %ld on %s) was ended by signal %d; %s", (int)k->said.index,
                          (long)k->pid, k->said.host, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
                          whole ? "what it had not written has been written for it"
                                : "not all that it had not written could be written for it");
-    if (!whole && k->segment.base != NULL && k->cache.header->kept[0] != '\0')
+    if (k->segment.on_disk && WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS)
+        mpiox_process_notify("its cache in %s cannot be read any more: the disk has failed, or the file was cut",
+                             k->folder);
+    if (first)
+        mpiox_process_tell_left(&k->cache);
+    if (k->segment.base != NULL && mpiox_cache_torn(&k->cache) == MPIOX_TORN_TABLES)
+        tell_files(k);
+    else if (!whole && k->segment.base != NULL && k->cache.header->kept[0] != '\0')
         mpiox_process_notify("what is left is in %s: mpiio-ext delegates recover", k->cache.header->kept);
     return whole;
 }
 
 /* Clients on other nodes that have lost the delegate, or will find out, go to the file now. */
-static void tell_others(supervisor *k, bool whole)
+static void tell_others(supervisor *k)
 {
-    mpiox_liveness_answer(&k->liveness, whole);
+    mpiox_liveness_answer(&k->liveness, true);
     while (k->liveness.count > 0)
         mpiox_liveness_step(&k->liveness, -1, STEP_MS);
 }
@@ -245,8 +285,8 @@ static int supervise(supervisor *k, const mpiox_process_orders *orders)
         whole = WEXITSTATUS(status) == EXIT_FINE && (k->segment.base == NULL || !mpiox_cache_has_errors(&k->cache));
     else
         whole = rescue(k, status);
-    if (!WIFEXITED(status) || k->liveness.asked)
-        tell_others(k, whole);
+    if (whole && (!WIFEXITED(status) || k->liveness.asked)) /* else its end says enough, also to who keeps copies */
+        tell_others(k);
     mpiox_liveness_close(&k->liveness);
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FINE;
 }
@@ -276,6 +316,7 @@ int mpiox_process_supervise(void)
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return EXIT_FAILED;
     mpiox_process_launcher_id_use(&orders.launcher_id);
+    memcpy(k.folder, orders.server.cache_dirs, sizeof k.folder);
     k.pid = fork();
     if (k.pid == 0) {
         close(MPIOX_PROCESS_SOCKET);

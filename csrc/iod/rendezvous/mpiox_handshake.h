@@ -11,8 +11,8 @@
  * Guarantee. The secret is in no message. The connector says nothing but a nonce and its purpose before the listener
  *            has proven itself. A recorded message fits no other connection, nor the other direction, nor another
  *            purpose. One that is relayed from another address does not fit either. Proofs are compared in constant
- *            time. What follows on the connection is neither encrypted nor authenticated (docs/security.md); only
- *            openings of files carry a seal, by a key of the session.
+ *            time. What follows on the connection is neither encrypted nor authenticated; only openings
+ *            of files carry a seal, by a key of the session (docs/explanation/security.md).
  * Source.    Mutual authentication by keyed hashes, ISO/IEC 9798-4, section 6.2; BLAKE2: RFC 7693.
  *
  * Nothing here sends or receives. Local; each function may be called by any thread.

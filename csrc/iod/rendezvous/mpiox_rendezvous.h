@@ -19,15 +19,16 @@
  *   and the purpose.
  *   Who knows a secret: processes of the job. It has 128 bits. A delegate's admits data, heartbeats and questions
  *   whether it lives, and reaches the ranks by MPI. Spawned processes get another one for the call, by MPI or in their
- *   environment, which their user and root can read; a spawned delegate's own is derived from that call. None goes over
- *   a connection made here.
+ *   environment, which their user and root can read; a spawned delegate's own is derived from that call. Over a
+ *   connection made here one goes to a delegate that is to look after another (MPIOX_OP_PEER), masked by the session's
+ *   key.
  *   Who is admitted is still not trusted with memory: numbers are checked by who serves the purpose.
- *   Not protected: what follows on a connection is in clear, and only openings of files are sealed; who can change
- *   packets on their way (root of a host between) can take an admitted connection over. Any user can keep the port
- *   busy. Processes of the same user, and root, can do everything. More in docs/security.md.
+ *   Not protected: what follows on a connection is in clear, and only openings of files and such calls are sealed; who
+ *   can change packets on their way (root of a host between) can take an admitted connection over. Any user can keep
+ *   the port busy. Processes of the same user, and root, can do everything. More in docs/explanation/security.md.
  *   Not here: ranks of a delegate's host map its memory, which the kernel lets only its user open; a supervisor and its
  *   parent talk over a pair of sockets that they inherit. The arbiter takes no connections: jobs and arbiter exchange
- *   files, each believed by its owner (csrc/iod/arbiter, docs/security.md).
+ *   files, each believed by its owner (csrc/iod/arbiter, docs/explanation/security.md).
  *
  * Listener.  Peers are heard side by side, by one epoll set that also holds the listening socket; nothing blocks. Each
  *            has ten seconds for the handshake, as far as the listener is called: a supervisor that writes a dead

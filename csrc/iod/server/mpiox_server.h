@@ -22,7 +22,7 @@
 #ifndef MPIOX_SERVER_H
 #define MPIOX_SERVER_H
 
-#include "mpiox_cache.h"
+#include "mpiox_ring.h"
 #include "mpiox_segment.h"
 
 typedef struct mpiox_server mpiox_server;
@@ -31,6 +31,7 @@ typedef struct mpiox_server_options {
     mpiox_cache_geometry geometry; /* page_bytes, cap_bytes, slots */
     char cache_dirs[256]; /* folders of which one holds the segment, as the hint has them; "": it is in memory */
     bool keep;            /* the file there keeps its name until all that is in it is in the files */
+    bool early;           /* memory is to be there before it is needed */
     int64_t memory_bytes; /* the cap where none of them can hold it */
     int32_t delegate, delegates;
     int32_t io_threads;     /* 1 .. MPIOX_CACHE_MAX_THREADS - 1 */
@@ -55,6 +56,14 @@ typedef struct mpiox_server_lost {
  */
 int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out, mpiox_segment_address *address,
                         mpiox_error *error);
+/* Other delegates of the job, of whose files this one keeps copies. */
+typedef struct mpiox_server_peers {
+    void *context;
+    int (*name)(void *context, const mpiox_slot *slot); /* MPIOX_OP_PEER: the answer's result */
+    double (*gone_s)(void *context, int32_t delegate);  /* for how many seconds one has been gone; 0: not known to be */
+} mpiox_server_peers;
+/* Before it runs; otherwise none is ever gone. */
+void mpiox_server_set_peers(mpiox_server *server, const mpiox_server_peers *peers);
 const mpiox_cache *mpiox_server_cache(const mpiox_server *server);
 /* Nobody else will attach: drops the name of the segment. The descriptor stays, for `mpiio-ext delegates status`. */
 void mpiox_server_seal(mpiox_server *server);

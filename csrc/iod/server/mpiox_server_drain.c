@@ -13,6 +13,9 @@
  *             Pages that fail stay dirty and are tried again, ever less often, up to every few seconds.
  *             When no page is dirty the file goes to stable storage, a staging name is given up
  *             (mpiox_storage_staging.h), and the file is closed as any other.
+ *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) stay until that one has given up its part of the
+ *             staging name. Should it be gone before, they are written in its place, and its part is given up for it:
+ *             nobody has changed the file since its close, so that they are what it would have written.
  *             Who opens the file meanwhile shares its record. Should all be written before that one closes it, the
  *             delegate stops being an opener, and becomes one again with the next close.
  * Guarantees. A file has its own name only when all that was deposited is in it. Marks of dirty bytes are cleared only
@@ -27,10 +30,13 @@
 
 #include "mpiox_server_files.h"
 #include "mpiox_server_flush.h"
+#include "mpiox_server_replica.h"
 #include "mpiox_storage_staging.h"
 
 static const double first_pause_s = 0.05, longest_pause_s = 5, run_s = 0.1; /* run_s: of a run, under a rate */
 static const double ready_at = 0.9;                                         /* of the interval between checkpoints */
+static const double look_s = 0.25; /* copies: whether the originals are in the file is looked at so often */
+static const double gone_s = 2;    /* who has the originals in its memory, too, writes them before that */
 
 enum { MUCH = 4 }; /* times as long: another interval than that between files of one checkpoint */
 
@@ -47,6 +53,12 @@ static bool has(const mpiox_server *server, int32_t file, int32_t flag)
 static bool is_draining(const mpiox_server *server, int32_t file)
 {
     return server->files[file].storage != NULL && has(server, file, MPIOX_FILE_DRAINING);
+}
+
+/* It is for another delegate to write the file. */
+static bool keeps_copies(const mpiox_server *server, int32_t file)
+{
+    return has(server, file, MPIOX_FILE_REPLICA) && !server->files[file].drain.restores;
 }
 
 /* ---- closing and holding ----------------------------------------------------------------------------------------- */
@@ -81,7 +93,8 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
     } else if (has(server, slot->file, MPIOX_FILE_SCRATCH)) {
         file->drain.holds_scratch = true;
     } else { /* the caller's place is the delegate's now */
-        note_checkpoint(server, mpiox_now());
+        if (!has(server, slot->file, MPIOX_FILE_REPLICA))
+            note_checkpoint(server, mpiox_now());
         file->drain.number = ++server->closings;
         file->drain.soon = false;
         file->drain.pause = file->drain.again = file->drain.failing_since = 0;
@@ -94,7 +107,28 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
     mpiox_server_wake(server);
 }
 
-void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot)
+/* A MPIOX_OP_HOLD about copies. Returns MPIOX_HOLD_*. */
+static int64_t tell_of_copies(mpiox_server *server, const mpiox_slot *slot)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        mpiox_server_file *file = &server->files[i];
+        mpiox_file_record *record = record_of(server, i);
+        if (!is_draining(server, i) || !has(server, i, MPIOX_FILE_REPLICA) || strcmp(record->path, slot->text) != 0)
+            continue;
+        if (slot->arg[0] < 0) {
+            mpiox_server_discard_copies(server, i);
+        } else if (record->part == slot->arg[0] - 1 && atomic_load(&record->openers) == 1) {
+            file->drain.again = file->drain.orphaned ? file->drain.again : 0;
+            file->drain.orphaned = true;
+            mpiox_server_wake(server);
+            return file->drain.failing_since > 0 ? MPIOX_HOLD_FAILED : MPIOX_HOLD_SOON;
+        }
+    }
+    return MPIOX_HOLD_NONE;
+}
+
+/* One about the originals. */
+static void hold(mpiox_server *server, mpiox_slot *slot)
 {
     slot->arg[0] = atomic_load(&server->cache.header->adopting) ? MPIOX_HOLD_SOON : MPIOX_HOLD_NONE;
     slot->arg[1] = 0;
@@ -103,12 +137,20 @@ void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot)
             has(server, file, MPIOX_FILE_REPLICA) || strcmp(record_of(server, file)->path, slot->text) != 0)
             continue;
         slot->file = file;
-        slot->arg[1] = has(server, file, MPIOX_FILE_SCRATCH);
+        slot->arg[1] = has(server, file, MPIOX_FILE_SCRATCH) ? 1 : has(server, file, MPIOX_FILE_COPIED) ? 2 : 0;
         slot->arg[0] = server->files[file].drain.ending ? MPIOX_HOLD_SOON : MPIOX_HOLD_HELD;
         if (slot->arg[0] == MPIOX_HOLD_HELD)
             atomic_fetch_add(&record_of(server, file)->openers, 1);
         break;
     }
+}
+
+void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot)
+{
+    if (slot->arg[0] != 0)
+        slot->arg[0] = tell_of_copies(server, slot);
+    else
+        hold(server, slot);
     MPIOX_COUNT(server, requests, 1);
     mpiox_ring_answer(slot, MPIOX_OK);
 }
@@ -221,15 +263,15 @@ static void note_failure(mpiox_server *server, int32_t number, int code)
 /* ---- the end of a file ------------------------------------------------------------------------------------------- */
 
 /* To stable storage, and to its name. 0 or an errno. */
-static int make_whole(mpiox_storage *storage, const mpiox_file_record *record, int part, bool *renamed)
+static int make_whole(mpiox_storage *storage, const mpiox_file_record *record, bool *renamed)
 {
     mpiox_error error = {.code = MPIOX_OK};
     *renamed = false;
     if (atomic_load(&record->flags) & MPIOX_FILE_WRITABLE && mpiox_storage_sync(storage, &error) != MPIOX_OK)
         return error.sys_errno != 0 ? error.sys_errno : EIO;
-    if ((atomic_load(&record->flags) & MPIOX_FILE_HIDDEN) == 0)
+    if ((atomic_load(&record->flags) & (MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA)) == 0)
         return 0;
-    return mpiox_storage_staging_end(record->path, part, record->device, record->inode, renamed);
+    return mpiox_storage_staging_end(record->path, record->part, record->device, record->inode, renamed);
 }
 
 /* The record, as others are to find it now. */
@@ -255,7 +297,7 @@ static bool end_file(mpiox_server *server, int32_t number)
     }
     file->drain.ending = true;
     pthread_mutex_unlock(&server->lock);
-    const int code = make_whole(file->storage, record, server->options.delegate, &renamed);
+    const int code = make_whole(file->storage, record, &renamed);
     pthread_mutex_lock(&server->lock);
     file->drain.ending = false;
     note_failure(server, number, code);
@@ -264,6 +306,32 @@ static bool end_file(mpiox_server *server, int32_t number)
     settle_name(record, renamed);
     if (mpiox_server_close_alone(server, number))
         atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
+    return true;
+}
+
+/* Copies: the originals are in the file, or are lost, or neither; then it is looked at again. */
+static bool look_after_copies(mpiox_server *server, int32_t number)
+{
+    mpiox_server_file *file = &server->files[number];
+    mpiox_file_record *record = record_of(server, number);
+    const bool gone = file->drain.orphaned || (server->peers.gone_s != NULL &&
+                                               server->peers.gone_s(server->peers.context, record->part) > gone_s);
+    file->drain.ending = true;
+    pthread_mutex_unlock(&server->lock);
+    const bool needed = mpiox_storage_staging_pending(record->path, record->part, record->device, record->inode);
+    pthread_mutex_lock(&server->lock);
+    file->drain.ending = false;
+    file->drain.again = mpiox_now() + look_s;
+    if (atomic_load(&record->openers) > 1) /* for who has it open they are to be flushed or discarded */
+        return true;
+    if (!needed) {
+        mpiox_server_discard_copies(server, number);
+        if (file->frames.count == 0 && mpiox_server_close_alone(server, number))
+            atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
+    } else if (gone) {
+        file->drain.restores = file->drain.soon = true;
+        file->drain.again = 0;
+    }
     return true;
 }
 
@@ -287,7 +355,8 @@ static void drain_last(mpiox_server *server, int32_t number)
     mpiox_file_record *record = record_of(server, number);
     mpiox_error error;
     bool renamed;
-    if (!is_draining(server, number) || mpiox_cache_error_count(&server->cache, number) > 0)
+    if (!is_draining(server, number) || keeps_copies(server, number) ||
+        mpiox_cache_error_count(&server->cache, number) > 0)
         return;
     forget_pages(&server->files[number]);
     if (server->files[number].drain.left) {
@@ -295,7 +364,7 @@ static void drain_last(mpiox_server *server, int32_t number)
         mpiox_cache_add_error(&server->cache, number, &error);
         return;
     }
-    const int code = make_whole(server->files[number].storage, record, server->options.delegate, &renamed);
+    const int code = make_whole(server->files[number].storage, record, &renamed);
     if (code == 0) {
         settle_name(record, renamed);
     } else {
@@ -355,6 +424,8 @@ bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io)
     if (server->closings == 0)
         return false;
     const int32_t number = next_file(server, now, &again);
+    if (number >= 0 && keeps_copies(server, number))
+        return look_after_copies(server, number);
     const double pace = number >= 0 ? pace_of(server, number, now) : 0;
     if (number < 0 || (pace > 0 && now < server->drain_at))
         return false;

@@ -25,8 +25,10 @@
 
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
+#include "mpiox_server_replica.h"
 #include "mpiox_server_scratch.h"
 #include "mpiox_storage_staging.h"
+#include "mpiox_storage_subfiles.h"
 
 static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
 {
@@ -346,15 +348,18 @@ static int open_handle(const mpiox_server *server, const char *path, int64_t fla
                                            .direct_write = (flags & MPIOX_FILE_DIRECT_WRITE) != 0,
                                            .changing = true}; /* clients deposit while a frame is written */
     const int rank = server->options.delegate;
+    int (*const open_it)(const char *, int, int, const mpiox_storage_options *, mpiox_storage **,
+                         mpiox_error *) = flags & MPIOX_FILE_SUBFILES ? mpiox_storage_subfiles_open
+                                                                      : mpiox_storage_open;
     *access = O_RDONLY;
     if (!(flags & MPIOX_FILE_WRITABLE))
-        return mpiox_storage_open(path, O_RDONLY, rank, &options, out, error);
+        return open_it(path, O_RDONLY, rank, &options, out, error);
     *access = O_RDWR;
-    const int code = mpiox_storage_open(path, O_RDWR, rank, &options, out, error);
+    const int code = open_it(path, O_RDWR, rank, &options, out, error);
     if (code == MPIOX_OK || flags & MPIOX_FILE_READABLE || (error->sys_errno != EACCES && error->sys_errno != EPERM))
         return code;
     *access = O_WRONLY;
-    return mpiox_storage_open(path, O_WRONLY, rank, &options, out, error);
+    return open_it(path, O_WRONLY, rank, &options, out, error);
 }
 
 static int32_t find_record(const mpiox_server *server, const struct stat *status, int32_t replica)
@@ -395,6 +400,9 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
     atomic_store(&record->collectives, 0);
     record->unit_pages = slot->arg[1] >= 1 && slot->arg[1] <= INT32_MAX ? (int32_t)slot->arg[1] : 1;
     record->owners = (int32_t)owners;
+    record->part = server->options.delegate;
+    if (slot->arg[0] & MPIOX_FILE_REPLICA) /* arg[3] of others is 0 */
+        record->part = (int32_t)((record->part - slot->arg[3] % owners + owners) % owners);
     /* Of a replica all pages are this delegate's. */
     record->ranges = slot->arg[0] & MPIOX_FILE_REPLICA ? 0 : mpiox_file_ranges((int32_t)owners);
     for (int32_t r = 0; r < record->ranges; r++)
@@ -438,6 +446,18 @@ static bool take_handle(mpiox_server_file *file, mpiox_storage *storage, int acc
     return false;
 }
 
+/* It is open already. */
+static void join_record(mpiox_server *server, int32_t file, const mpiox_slot *slot)
+{
+    mpiox_file_record *record = record_of(server, file);
+    if (mpiox_server_is_replica(server, file) && strcmp(slot->text, record->path) != 0)
+        mpiox_server_discard_copies(server, file); /* it has got its name: they are of no use any more */
+    if (slot->arg[0] & MPIOX_FILE_WRITABLE && !(slot->arg[0] & MPIOX_FILE_COPIED))
+        atomic_fetch_and(&record->flags, ~MPIOX_FILE_COPIED);
+    atomic_fetch_add(&record->openers, 1);
+    atomic_fetch_or(&record->flags, (int32_t)slot->arg[0]);
+}
+
 /* The file is open: find or make its record. */
 static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *storage, int access,
                       mpiox_server_targets *targets, mpiox_storage **left)
@@ -453,8 +473,7 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
             return MPIOX_E_FULL;
         fill_record(server, file, slot, &status, targets);
     } else {
-        atomic_fetch_add(&record_of(server, file)->openers, 1);
-        atomic_fetch_or(&record_of(server, file)->flags, (int32_t)slot->arg[0]);
+        join_record(server, file, slot);
     }
     if (!take_handle(&server->files[file], storage, access, left)) {
         atomic_fetch_sub(&record_of(server, file)->openers, 1);

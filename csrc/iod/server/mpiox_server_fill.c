@@ -13,6 +13,7 @@
  */
 #include "mpiox_server_fill.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "mpiox_server_alone.h"
@@ -168,6 +169,8 @@ static void fill(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, mpi
 /* With the lock: what comes of a frame. */
 static void finish(mpiox_server *server, mpiox_io *io, int i, const mpiox_error *error)
 {
+    if (io->outcome[i] == FAILED && error->sys_errno == EFAULT)
+        mpiox_server_tear();
     const uint32_t frame = io->frames[i];
     mpiox_frame_info *info = &server->info[frame];
     const bool ahead = info->residence == MPIOX_AHEAD;

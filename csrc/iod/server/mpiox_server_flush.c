@@ -98,6 +98,8 @@ static void write_pieces(mpiox_io *io, mpiox_storage *storage, int64_t count)
             add_error(io);
             return;
         }
+        if (error.sys_errno == EFAULT)
+            mpiox_server_tear();
         if (io->behind) {
             io->failed = error.sys_errno != 0 ? error.sys_errno : EIO;
             return;

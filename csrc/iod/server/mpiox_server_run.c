@@ -7,6 +7,8 @@
  *             ahead before a flush barrier must not come into the cache after it.
  * I/O.        Operations on files come first, then fills and flushes in turn, so that neither keeps the other from
  *             working, or in the order of a scheduler, then what is read ahead.
+ * Failure.    A cache in a file whose disk fails ends the process by SIGBUS when a page that cannot be read is touched.
+ *             It ends itself when a system call (EFAULT) or a client says so.
  * The end.    When the last client has gone (or mpiox_server_stop()), no page is given out any more and everything is
  *             flushed and dropped, which needs exclusive use of every frame: what clients still deposit in frames that
  *             they hold is written too. Then the state is ENDED.
@@ -130,7 +132,8 @@ static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_erro
         geometry->cap_bytes = server->options.memory_bytes;
         code = plan_segment(geometry, error);
     }
-    if (code == MPIOX_OK && server->segment.base == NULL)
+    const bool in_memory = server->segment.base == NULL;
+    if (code == MPIOX_OK && in_memory)
         code = create_in_memory(server, error);
     if (code != MPIOX_OK)
         return code;
@@ -138,8 +141,10 @@ static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_erro
                               &server->cache);
     if (code == MPIOX_OK)
         snprintf(server->cache.header->kept, sizeof server->cache.header->kept, "%s", name);
-    if (code == MPIOX_OK)
+    if (code == MPIOX_OK) {
         atomic_store(&server->cache.header->adopting, name[0] != '\0');
+        server->cache.header->early = in_memory && server->options.early;
+    }
     return code == MPIOX_OK ? code : mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "formatting a cache");
 }
 
@@ -225,6 +230,11 @@ int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out,
 const mpiox_cache *mpiox_server_cache(const mpiox_server *server)
 {
     return &server->cache;
+}
+
+void mpiox_server_set_peers(mpiox_server *server, const mpiox_server_peers *peers)
+{
+    server->peers = *peers;
 }
 
 void mpiox_server_seal(mpiox_server *server)
@@ -409,6 +419,10 @@ static void take_slot(service *self, mpiox_slot *slot)
     case MPIOX_OP_HOLD:
         mpiox_server_hold(server, slot);
         return;
+    case MPIOX_OP_PEER:
+        answer(server, slot,
+               server->peers.name != NULL ? server->peers.name(server->peers.context, slot) : MPIOX_E_UNSUPPORTED);
+        return;
     case MPIOX_OP_DETACH:
         self->leaving = mpiox_now() + leave_within_s;
         atomic_store(&server->joined, true);
@@ -502,6 +516,8 @@ static void serve_once(service *self)
         if (now >= self->next_beat)
             self->next_beat = now + beat_s;
         look_after_clients(self);
+        if (atomic_load(&server->cache.header->torn) != MPIOX_TORN_NOT)
+            mpiox_server_tear();
     }
     pthread_mutex_lock(&server->lock);
     const bool parked = server->parked.count > 0;

@@ -6,6 +6,9 @@
  */
 #include "mpiox_server_state.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 enum { IN_TREE = MPIOX_WANT_FLUSH | MPIOX_WANT_DROP | MPIOX_WANT_CUT };
 enum { QUEUE_NONE = 0, QUEUE_FILL = 1, QUEUE_AHEAD = 2 };
 
@@ -356,4 +359,13 @@ void mpiox_server_add_operation(mpiox_server *server, uint32_t operation)
     const uint32_t size = (uint32_t)server->options.geometry.slots + MPIOX_FLUSH_BARRIERS;
     server->operations[(server->operations_head + server->operations_count++) % size] = operation;
     mpiox_server_wake(server);
+}
+
+/* Others see the same memory: none can go on with it. Who survives does what can still be done. */
+void mpiox_server_tear(void)
+{
+    signal(SIGBUS, SIG_DFL);
+    kill(getpid(), SIGBUS);
+    for (;;)
+        pause();
 }

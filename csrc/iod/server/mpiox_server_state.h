@@ -112,6 +112,7 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     bool soon;                      /* somebody waits until it is whole */
     bool holds_scratch;             /* of a scratch file: the delegate counts as an opener */
     bool left;                      /* given up: its bytes stay in the segment */
+    bool orphaned, restores;        /* copies: a client says that the originals' delegate is dead; they are written */
     atomic_bool ending;             /* a thread gives it its name */
 } mpiox_server_drain;
 
@@ -165,6 +166,7 @@ struct mpiox_server {
     bool ending;         /* no page comes into the cache any more */
     atomic_bool hurry;   /* mpiox_server_hurry() */
     int64_t closings;    /* files that were to be written behind their close, so far */
+    mpiox_server_peers peers;
     struct {
         double begun;            /* when the first file of the last checkpoint was closed; 0: none was */
         double interval, before; /* from the one before to it, and once more; 0: not known */
@@ -291,5 +293,7 @@ void mpiox_server_order_again(mpiox_server *server, uint32_t frame);
 uint32_t mpiox_server_next_in_file(const mpiox_server *server, int32_t file);
 void mpiox_server_add_operation(mpiox_server *server, uint32_t operation);
 void mpiox_server_wake(mpiox_server *server); /* an I/O thread */
+/* The cache cannot be read any more: ends the process as touching such a page does. Any thread. */
+_Noreturn void mpiox_server_tear(void);
 
 #endif

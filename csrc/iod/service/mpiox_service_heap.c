@@ -9,15 +9,15 @@
 enum { SMALLEST = 24, STEP = 16, LARGEST = 1032, KEPT = 7 }; /* of glibc's cache of a thread: sizes, blocks of each */
 
 /* The heap grows below the program break; other threads' heaps and mappings lie above it. */
-static bool is_far(const void *block)
+static bool is_far(uintptr_t block)
 {
-    return (uintptr_t)block >= (uintptr_t)sbrk(0);
+    return block >= (uintptr_t)sbrk(0);
 }
 
 void mpiox_service_heap_settle(void)
 {
     void *probe = malloc(2 * LARGEST); /* not out of the cache */
-    const bool heap = probe != NULL && !is_far(probe);
+    const bool heap = probe != NULL && !is_far((uintptr_t)probe);
 
     free(probe);
     for (size_t bytes = SMALLEST; heap && bytes <= LARGEST; bytes += STEP) {
@@ -26,7 +26,7 @@ void mpiox_service_heap_settle(void)
         for (int i = 0; i < KEPT; i++)
             block[i] = malloc(bytes);
         for (int i = KEPT - 1; i >= 0; i--)
-            if (!is_far(block[i]))
+            if (!is_far((uintptr_t)block[i]))
                 free(block[i]);
     }
 }

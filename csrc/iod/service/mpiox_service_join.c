@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "mpiox_ring.h"
+#include "mpiox_segment_guard.h"
 
 enum { LOOK_MS = 250 };
 
@@ -82,6 +83,23 @@ static void look_at_all(void)
     }
 }
 
+static bool is_leaving(void)
+{
+    pthread_mutex_lock(&watcher.lock);
+    const bool leaving = watcher.leaving;
+
+    pthread_mutex_unlock(&watcher.lock);
+    return leaving;
+}
+
+static void touch_all(void)
+{
+    for (int32_t i = 0; i < watcher.count; i++) {
+        if (watcher.delegates[i].local)
+            mpiox_process_touch(&watcher.delegates[i].cache, is_leaving);
+    }
+}
+
 static void *watch(void *context)
 {
     (void)context;
@@ -90,6 +108,10 @@ static void *watch(void *context)
     watcher.code = code;
     watcher.ready = true;
     pthread_cond_broadcast(&watcher.changed);
+    pthread_mutex_unlock(&watcher.lock);
+    if (code == MPIOX_OK)
+        touch_all();
+    pthread_mutex_lock(&watcher.lock);
     while (!watcher.leaving) {
         const struct timespec until = in_a_while();
 
@@ -118,6 +140,7 @@ static int start_thread(void)
     int failed;
 
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* mpiox_segment_guard.h */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     failed = pthread_create(&watcher.thread, NULL, watch, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -173,6 +196,7 @@ void mpiox_service_leave(void)
 {
     if (!watcher.running)
         return;
+    mpiox_segment_guard_again();
     pthread_mutex_lock(&watcher.lock);
     watcher.leaving = true;
     pthread_cond_broadcast(&watcher.changed);

@@ -7,7 +7,7 @@
  *             form. Contiguous domains wait once for each server and once where two domains meet. Parts of a stripe
  *             wait for each other's data. Domains of stripes wait where others have been since, or where a chunk ends;
  *             with tokens also for what one of them is writing, once a round, and for the one manager.
- * Guarantee.  Pure. Not a bound: docs/partitioning.md says how far it is from the lock model.
+ * Guarantee.  Pure. Not a bound: docs/explanation/file-domains.md says how far it is from the lock model.
  * Source.     The model of mpiio_ext.partitioning.locks.
  */
 #include "mpiox_auto_cost.h"

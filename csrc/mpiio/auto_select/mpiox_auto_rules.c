@@ -3,11 +3,11 @@
  *
  * Problem.    What is best depends on who grants locks and on how aggregators, servers and stripes match: nothing is
  *             best everywhere ([SDCI], [SC08] in mpiox_partition.h).
- * Algorithm.  A table, read from above: the first rule of a topic that holds counts. docs/partitioning.md prints it, a
- *             test compares.
- * Sources.    CephFS: its documentation of file layouts. MPICH 7531: that report in its issue tracker. SDCI: the
- *             project's page, text and Figure 2. SC08: Liao and Choudhary. model: the lock model of
- *             mpiio_ext.partitioning.locks. measured: docs/performance.md.
+ * Algorithm.  A table, read from above: the first rule of a topic that holds counts. docs/reference/rules.md prints
+ *             it, a test compares.
+ * Sources.    CephFS: its documentation of file layouts. Gao: Gao, Liao and others on subfiling, ICPP 2009. MPICH
+ *             7531: that report in its issue tracker. SDCI: the project's page, text and Figure 2. SC08: Liao and
+ *             Choudhary. model: the lock model of mpiio_ext.partitioning.locks. measured: docs/reference/rules.md.
  */
 #include "mpiox_auto_rules.h"
 
@@ -29,6 +29,7 @@
 #define ESTIMATE(when, what, why, from, locks) {RULE(ESTIMATE, when, MPIOX_TAKE_##what, why, from), .system = locks}
 
 static const mpiox_auto_rule rules[] = {
+    AGGREGATORS(BIT(SUBFILES), FACTOR, "a factor of the subfiles: each has one aggregator, whose alone it is", "Gao"),
     AGGREGATORS(BIT(LOCAL), TWO_A_NODE, "two keep two cores' caches busy", "measured"),
     AGGREGATORS(BIT(ONE_SERVER), NICS, "no stripes to match; one that has a network card of its own is not slowed",
                 "measured, MPICH 7531"),
@@ -40,6 +41,7 @@ static const mpiox_auto_rule rules[] = {
            "a whole stripe a request", "SC08"),
     WINDOW(0, MEBIBYTE, "large enough for the file system, small enough for the caches", "measured"),
 
+    METHOD(BIT(SUBFILES), static_cyclic, "subfiles are dealt in turn: no aggregator writes another one's", "Gao"),
     METHOD(BIT(SERVER) | BIT(FEW_STRIPES), static_cyclic,
            "server locks, fewer stripes than aggregators: each stripe keeps its owner between collectives", "SDCI"),
     METHOD(BIT(SERVER) | BIT(FACTOR), static_cyclic,
@@ -66,6 +68,7 @@ static const mpiox_auto_rule rules[] = {
           "SC08"),
     AGAIN(0, ANEW, "nobody holds what others would wait for", "model"),
 
+    ESTIMATE(BIT(SUBFILES), RULE, "other domains would have aggregators share subfiles", "Gao", NULL),
     ESTIMATE(BIT(HASHED), RULE, "nobody can say which server has which stripe", "CephFS", NULL),
     ESTIMATE(BIT(UNLOCKED) | BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", &mpiox_auto_unlocked),
     ESTIMATE(BIT(SERVER), FASTEST, "server locks: least time by busiest servers, links and lock requests", "model",
@@ -92,15 +95,15 @@ static const char *const take_names[MPIOX_TAKES] = {
     "two a node, or as many as it has network cards",
     "S, doubled as long as each has a node, or a network card of a node, of its own",
     "A, lowered to a factor of S",
+    "the largest factor of S that is A at most",
     "A",
     "1 MiB",
     "a stripe, 16 MiB at most",
     "whole windows",
     "writes: stripe-size I/O, if 5 % faster",
     "the rule's method",
-    ("the method of the collective before in place of the rule's; charged to others: message and answer and a lock "
-     "for each aggregator that one server or the token manager calls back, and writing what of the region that method "
-     "wrote"),
+    ("the method of the collective before in place of the rule's; others are charged for locks that are called back "
+     "(message, answer and lock for each aggregator), and for writing what the method before has cached"),
     "the rule's method, at no charge",
     "the method of the lowest estimated time, if 5 % below that of the rule's",
 };

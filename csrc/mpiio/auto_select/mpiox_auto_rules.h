@@ -23,7 +23,8 @@ typedef enum mpiox_auto_topic { /* what a rule decides, in the order in which it
                                 MPIOX_TOPICS
 } mpiox_auto_topic;
 
-/* X(case, question, text). S: servers, A: aggregators; before their number is decided, as many as there may be. */
+/* X(case, question, text). S: servers, or subfiles; A: aggregators; before their number is decided, as many as there
+ * may be. */
 #define MPIOX_AUTO_CASES(X)                                                                                            \
     X(LOCAL, LOCKS, "one page cache")                                                                                  \
     X(SERVER, LOCKS, "locks by each server")                                                                           \
@@ -44,7 +45,9 @@ typedef enum mpiox_auto_topic { /* what a rule decides, in the order in which it
     X(HASHED, PLACES, "stripes placed by a hash")                                                                      \
     X(ROUND_ROBIN, PLACES, "stripe i on server i mod S")                                                               \
     X(HELD, HISTORY, "not the first collective with file domains since the file was opened")                           \
-    X(FIRST, HISTORY, "the first collective with file domains since the file was opened")
+    X(FIRST, HISTORY, "the first collective with file domains since the file was opened")                              \
+    X(SUBFILES, STORAGE, "stored as subfiles")                                                                         \
+    X(ONE_FILE, STORAGE, "one file")
 
 typedef enum mpiox_auto_question {
     MPIOX_QUESTION_LOCKS,
@@ -54,6 +57,7 @@ typedef enum mpiox_auto_question {
     MPIOX_QUESTION_STRIPE_SIZE,
     MPIOX_QUESTION_PLACES,
     MPIOX_QUESTION_HISTORY,
+    MPIOX_QUESTION_STORAGE,
     MPIOX_QUESTIONS
 } mpiox_auto_question;
 
@@ -66,6 +70,7 @@ typedef enum mpiox_auto_take {
     MPIOX_TAKE_NICS,
     MPIOX_TAKE_SERVERS,
     MPIOX_TAKE_LOWERED,
+    MPIOX_TAKE_FACTOR,
     MPIOX_TAKE_ALL,
     MPIOX_TAKE_MEBIBYTE,
     MPIOX_TAKE_STRIPE,

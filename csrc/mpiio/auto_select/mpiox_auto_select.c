@@ -7,7 +7,7 @@
  * Algorithm.  The facts answer the questions of the rules; each topic takes its first rule that holds, in an order in
  *             which a decision only needs those before it. What a hint says is never decided. Method and requests of a
  *             collective are decided together, by the lowest estimate (mpiox_auto_cost.h). The lock model itself is not
- *             run: docs/partitioning.md says what that would bring, and what it costs.
+ *             run: docs/explanation/file-domains.md says what that would bring, and what it costs.
  * Guarantee.  Pure: the same facts, the same decision, on every rank.
  *             A region and the same one further on, by as much as everything repeats after, are decided alike.
  */
@@ -87,6 +87,7 @@ static uint32_t cases_of(const mpiox_auto_facts *facts, int32_t aggregators)
         large ? MPIOX_CASE_LARGE_STRIPES : MPIOX_CASE_OTHER_STRIPES,
         layout->hashed ? MPIOX_CASE_HASHED : MPIOX_CASE_ROUND_ROBIN,
         facts->held != NULL ? MPIOX_CASE_HELD : MPIOX_CASE_FIRST,
+        layout->subfiles ? MPIOX_CASE_SUBFILES : MPIOX_CASE_ONE_FILE,
     };
     uint32_t cases = 0;
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
@@ -116,7 +117,9 @@ static int32_t number_of_aggregators(const mpiox_auto_facts *facts)
         return most;
     int64_t wanted = facts->aggregators_asked;
     if (wanted == 0) {
-        const mpiox_geometry offered = geometry_of(facts, most);
+        const int32_t servers = facts->layout.servers;
+        const mpiox_geometry offered = geometry_of(facts, most),
+                             bounded = geometry_of(facts, most < servers ? most : servers);
         switch (mpiox_auto_rule_find(MPIOX_TOPIC_AGGREGATORS, cases_of(facts, most))->take) {
         case MPIOX_TAKE_TWO_A_NODE:
             wanted = 2 * (int64_t)facts->nodes;
@@ -129,6 +132,9 @@ static int32_t number_of_aggregators(const mpiox_auto_facts *facts)
             break;
         case MPIOX_TAKE_LOWERED:
             wanted = mpiox_partition_group_cyclic.adjust(&offered);
+            break;
+        case MPIOX_TAKE_FACTOR:
+            wanted = mpiox_partition_group_cyclic.adjust(&bounded);
             break;
         default:
             wanted = most;

@@ -1,6 +1,6 @@
 /*
  * mpiox_auto_systems.c - Lustre about as on the Cray XT4 of SC08, GPFS about as on its IA-64 cluster; sources:
- * docs/locks.md.
+ * docs/explanation/locks.md.
  */
 #include "mpiox_auto_systems.h"
 

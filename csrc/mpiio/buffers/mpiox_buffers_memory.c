@@ -2,6 +2,7 @@
  * mpiox_buffers_memory.c - sizes, addresses and placement in the node's shared memory (content:
  * mpiox_collective_memory.h).
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -10,7 +11,10 @@
 /* More than one memory node? Then it matters who touches a page first. */
 static bool has_numa(void)
 {
-    return access("/sys/devices/system/node/node1", F_OK) == 0;
+    static atomic_int known; /* 1: no, 2: yes */
+    if (known == 0)
+        known = access("/sys/devices/system/node/node1", F_OK) == 0 ? 2 : 1;
+    return known == 2;
 }
 
 /* Pages lie in the memory of whoever first touches them: every aggregator does so for its own collective buffers,

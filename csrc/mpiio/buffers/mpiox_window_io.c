@@ -1,7 +1,7 @@
 /*
  * mpiox_window_io.c - the file-system requests of one window.
  *
- * Write: a window whose every byte is known to be covered goes out as one request per extent; otherwise the coverage
+ * Write: a window whose every byte is known to be covered goes out as one request per extent. Otherwise the coverage
  * map is scanned and exactly the covered runs are written, many small ones through a mapping on local file systems.
  * Nothing is ever read to be written back, so that no byte that no rank wrote reaches the file. Read: one request per
  * extent, cut at the end of the file. Stripe-size I/O (Liao and Choudhary, SC08) cuts every request at stripe

@@ -5,11 +5,11 @@
  * Problem.   Where large pieces are dealt to the nodes in turn, the windows at the same place of each domain may hold
  *            data of the same few nodes. Were they worked on in one round, all of its bytes would pass through the
  *            links of these nodes while the others' are idle.
- * Algorithm. Between nodes, where domains are contiguous and the pieces of each rank come back after the same number of
- *            windows (its period), aggregators begin with windows that are spread over the period, and go on with the
- *            first window of the domain after the last. (Cyclic domains lie side by side in each round as it is.) The
- *            plan says which extents of an aggregator's file domain belong to a window; those parts that no rank
- *            accesses are left out, so that they take no room in the collective buffer and are neither read nor
+ * Algorithm. The pieces of each rank may come back after the same number of windows, the period. Then, between nodes
+ *            and where domains are contiguous, aggregators begin with windows that are spread over the period. After
+ *            the last window of the domain they go on with its first. (Cyclic domains lie side by side in each round as
+ *            it is.) The plan says which extents of an aggregator's file domain belong to a window; those parts that no
+ *            rank accesses are left out, so that they take no room in the collective buffer and are neither read nor
  *            written.
  * Guarantee. Every rank computes the same; every window has one round. Local, constant work but for the extents.
  */

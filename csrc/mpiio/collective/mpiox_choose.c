@@ -1,15 +1,15 @@
 /*
  * mpiox_choose.c - direct or two-phase, and over which file domains.
  *
- * Rule. Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy or a wait: on a
- * coherent local file system when the pieces are large, or one a rank and not tiny, when they are read and not small,
- * or when so little is written that the rounds do not come to overlap; and anywhere when the accesses are so sparse
- * that windows would mostly hold bytes nobody asked for. Nodes that share a local file system are containers of one
- * machine: only tiny pieces are worth their network. On a file system that is shared by several nodes large pieces
- * go direct only when ranks do not interleave, so that clients meet in a stripe at the ends of their ranges at most
- * (its locks keep that right; without locks such files stay native, see file/mpiox_file_open.c). A method named by hint
- * always means two-phase. The thresholds: docs/performance.md; the decision and its reason appear in the statistics.
- * Every rank computes the same answer from the reduction, the hints and rank 0's layout.
+ * Rule. Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy or a wait. On a
+ * coherent local file system that is so when the pieces are large, or one a rank and not tiny. It is so when they are
+ * read and not small, or when so little is written that the rounds do not come to overlap. It is so anywhere when the
+ * accesses are so sparse that windows would mostly hold bytes nobody asked for. Nodes that share a local file system
+ * are containers of one machine: only tiny pieces are worth their network. On a file system that is shared by several
+ * nodes large pieces go direct only when ranks do not interleave. Then clients meet in a stripe at the ends of their
+ * ranges at most (its locks keep that right; without locks such files stay native, see file/mpiox_file_open.c). A
+ * method named by hint always means two-phase. The thresholds: docs/reference/rules.md; the statistics have the
+ * decision and its reason. Every rank computes the same answer from the reduction, the hints and rank 0's layout.
  *
  * Ahead. A rank whose own pieces are such that all would go direct if they were like them accesses them before the
  * ranks agree, and says so: where all have, one agreement is all that the call needs. Whatever the others bring, the
@@ -86,6 +86,12 @@ static const char *local_reason(const mpiox_call *call, int64_t piece)
     return NULL;
 }
 
+/* Subfiles belong to aggregators, where others would wait for their locks. */
+static bool has_owners(const mpiox_layout *layout)
+{
+    return layout->subfiles && layout->lock != MPIOX_LOCK_NONE;
+}
+
 static bool direct_wins(const mpiox_call *call, const char **reason)
 {
     const mpiox_buffers *b = call->b;
@@ -105,7 +111,7 @@ static bool direct_wins(const mpiox_call *call, const char **reason)
         *reason = local;
         return true;
     }
-    if (!b->file->layout.coherent && !s->interleaved && piece >= DIRECT_PIECE_BYTES &&
+    if (!b->file->layout.coherent && !has_owners(&b->file->layout) && !s->interleaved && piece >= DIRECT_PIECE_BYTES &&
         piece >= b->file->layout.stripe_size) {
         *reason = "direct: large pieces that do not interleave";
         return true;
@@ -155,8 +161,8 @@ static bool own_pieces_win(const mpiox_file *file, bool write, const mpiox_contr
     if (file->topology->size == 1 && mine->pieces == 1)
         return true;
     if (!file->layout.coherent)
-        return write && !file->refreshes && mine->last - mine->first == mine->length && piece >= DIRECT_PIECE_BYTES &&
-               piece >= file->layout.stripe_size;
+        return write && !file->refreshes && !has_owners(&file->layout) && mine->last - mine->first == mine->length &&
+               piece >= DIRECT_PIECE_BYTES && piece >= file->layout.stripe_size;
     if (piece >= DIRECT_PIECE_BYTES || (mine->pieces == 1 && piece >= SINGLE_PIECE_BYTES))
         return true;
     if (!mpiox_topology_one_node(file->topology))

@@ -281,26 +281,34 @@ int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call)
 
 /* ---- after the rounds -------------------------------------------------------------------------------------------- */
 
-/* One rank: the lowest node's error and the lowest end of file, on every node. */
+/* One rank: the lowest node's error and the lowest end of file, on every node. A node that has an error tells it, also
+ * where MPI fails for its leader meanwhile: the others may have learnt that there is one, and wait for it. */
 static void close_call(void *context)
 {
     mpiox_buffers *b = context;
     mpiox_call_state *state = b->state;
     mpiox_topology *topology = b->file->topology;
-    const bool failed = atomic_load(&state->failed) != 0;
-    int64_t lowest[] = {atomic_load(&state->eof), failed ? topology->node : topology->n_nodes};
-    bool agreed = mpiox_topology_lowest_of_nodes(topology, 2, lowest);
-    if (agreed && lowest[1] < topology->n_nodes) {
-        agreed = mpiox_topology_spread_to_nodes(topology, (int)lowest[1], &state->error, sizeof state->error);
-        atomic_store(&state->failed, 2);
+    const int none = topology->n_nodes;
+    mpiox_error error = {.code = MPIOX_OK};
+    int64_t lowest[] = {atomic_load(&state->eof), none};
+    if (atomic_load(&state->failed)) {
+        error = state->error;
+        lowest[1] = topology->node;
     }
+    const int64_t own = lowest[1];
+    bool agreed = mpiox_topology_lowest_of_nodes(topology, 2, lowest);
+    const int64_t first = agreed ? lowest[1] : own;
     if (agreed)
         atomic_store(&state->eof, lowest[0]);
-    else if (!failed) {
-        mpiox_error error;
+    if (first < none)
+        agreed = mpiox_topology_spread_error(topology, (int)first, &error);
+    if (!agreed && error.code == MPIOX_OK) {
         mpiox_error_set(&error, MPIOX_E_MPI, 0, -1, -1, "agreeing on the outcome");
-        atomic_store(&state->failed, 0);
-        mpiox_buffers_fail(b, &error);
+        error.rank = topology->rank;
+    }
+    if (error.code != MPIOX_OK) {
+        state->error = error;
+        atomic_store(&state->failed, 2);
     }
 }
 

@@ -7,7 +7,7 @@
  *            pieces to or from the windows of its node's aggregators (buffers/mpiox_slots.c says when and who does the
  *            I/O); the transport moves what belongs to windows of other nodes.
  * Source.    Two-phase I/O over file domains: Liao and Choudhary, SC08. One copy per byte through shared memory:
- *            docs/architecture.md.
+ *            docs/explanation/architecture.md.
  */
 #include "mpiox_collective_impl.h"
 #include "mpiox_event.h"

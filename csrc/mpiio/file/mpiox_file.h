@@ -30,10 +30,12 @@ typedef struct mpiox_file {
     mpiox_hints hints;
     mpiox_layout layout;    /* rank 0's, the same on every rank */
     char *path, *real_path; /* as given; absolute (several nodes only, may be NULL) */
+    bool subfiles;          /* path is the index of a file that is stored as several (mpiox_storage_subfiles_index.h) */
     bool staging;           /* path is a staging name (mpiox_storage_staging.h); set by who opens it */
     bool scratch;           /* it is never written: a scratch file of the job (mpiox_mpi_staging.h); the same */
     int amode;
-    uint64_t nonce; /* of this opening, the same on every rank: names a hidden file */
+    int64_t append_at; /* where it ended when it was opened with MPI_MODE_APPEND; the same on every rank */
+    uint64_t nonce;    /* of this opening, the same on every rank: names a hidden file */
 
     mpiox_typemap *view;      /* owned; NULL = not usable, or without data */
     bool empty_view;          /* without data: this rank takes part with nothing */
@@ -63,6 +65,7 @@ typedef struct mpiox_file_choice {
     mpiox_topology_choice topology;
     uint64_t nonce;
     int32_t foreground; /* set by the caller: nonblocking accesses are the MPI library's */
+    int32_t subfiles;   /* set by the caller: the file is stored as several */
     int32_t striped;    /* set by the caller: the file was made with the hints' striping, and what it got counts */
 } mpiox_file_choice;
 
@@ -101,6 +104,9 @@ const char *mpiox_file_memory_reason(int code);
 /* Bring what this library wrote to stable storage; the same *error on all ranks. Collective, blocking; 0 or
  * MPIOX_E_IO. */
 int mpiox_file_sync(mpiox_file *file, mpiox_error *error);
+/* Give it that size. The same `bytes` and the same *error on all ranks. Collective, blocking; 0, MPIOX_E_ARG (negative,
+ * or ranks differ) or MPIOX_E_IO. */
+int mpiox_file_set_size(mpiox_file *file, int64_t bytes, mpiox_error *error);
 /* Have the file system set aside space for the first `bytes` bytes and grow the file to at least that size; what is
  * written stays. The same `bytes` and the same *error on all ranks. Collective, blocking; 0, MPIOX_E_ARG (negative,
  * or ranks differ) or MPIOX_E_IO. */

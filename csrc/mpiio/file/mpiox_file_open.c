@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 
 #include "mpiox_storage_refresh.h"
+#include "mpiox_storage_subfiles.h"
 #include "mpiox_testing.h"
 #include "mpiox_wait.h"
 
@@ -32,11 +32,13 @@ static int open_storage(mpiox_file *file, const char *path)
     _Static_assert((int)MPIOX_BACKEND_AUTO == MPIOX_STORAGE_AUTO && (int)MPIOX_BACKEND_POSIX == MPIOX_STORAGE_POSIX &&
                        (int)MPIOX_BACKEND_IO_URING == MPIOX_STORAGE_IO_URING,
                    "the hint's values are the back ends'");
+    int (*const open_it)(const char *, int, int, const mpiox_storage_options *, mpiox_storage **,
+                         mpiox_error *) = file->subfiles ? mpiox_storage_subfiles_open : mpiox_storage_open;
     if (file->amode & MPI_MODE_RDONLY)
-        return mpiox_storage_open(path, O_RDONLY, rank, &options, &file->storage, &error);
-    int code = mpiox_storage_open(path, O_RDWR, rank, &options, &file->storage, &error);
+        return open_it(path, O_RDONLY, rank, &options, &file->storage, &error);
+    int code = open_it(path, O_RDWR, rank, &options, &file->storage, &error);
     if (code != MPIOX_OK && (file->amode & MPI_MODE_WRONLY))
-        code = mpiox_storage_open(path, O_WRONLY, rank, &options, &file->storage, &error);
+        code = open_it(path, O_WRONLY, rank, &options, &file->storage, &error);
     return code;
 }
 
@@ -73,10 +75,24 @@ static void pretend_locks(mpiox_layout *layout)
 }
 
 /* In writes of 2 MiB and more a new file on ext4 of Linux 6.18 takes five times as long as in writes of 1 MiB
- * (docs/performance.md): presumably, large folios need pages of that size. The others have large folios, too. */
+ * (docs/notes/2026-11-25-large-writes.md): presumably, large folios need pages of that size. The others have large
+ * folios, too. */
 static int64_t most_written(mpiox_fs fs)
 {
     return fs == MPIOX_FS_EXT || fs == MPIOX_FS_XFS || fs == MPIOX_FS_BTRFS || fs == MPIOX_FS_F2FS ? 1 << 20 : 0;
+}
+
+/* A unit is what belongs together, whatever the file system does with each subfile. */
+static void lay_out_subfiles(const mpiox_storage *storage, mpiox_layout *layout)
+{
+    const mpiox_storage_subfiles *subfiles = mpiox_storage_subfiles_of(storage);
+    if (subfiles == NULL)
+        return;
+    layout->subfiles = layout->stripe_known = true;
+    layout->hashed = false;
+    layout->stripe_size = subfiles->unit;
+    layout->servers = layout->stripe_count = subfiles->count;
+    layout->start = -1;
 }
 
 /* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by
@@ -101,6 +117,7 @@ static int open_here(mpiox_file *file, const char *path, bool striped)
     mpiox_storage_unpin(file->storage);
     file->storage->most_written = most_written(file->layout.fs);
     pretend_locks(&file->layout);
+    lay_out_subfiles(file->storage, &file->layout);
     if (!can_be_ours(file))
         return MPIOX_E_UNSUPPORTED;
     return mpiox_typemap_block(1, &file->view); /* MPI's initial view: bytes */
@@ -133,7 +150,8 @@ static bool same_layout(const mpiox_layout *a, const mpiox_layout *b)
 {
     return a->fs == b->fs && a->lock == b->lock && a->stripe_size == b->stripe_size && a->servers == b->servers &&
            a->hashed == b->hashed && a->stripe_known == b->stripe_known && a->coherent == b->coherent &&
-           a->refreshable == b->refreshable && a->stripe_count == b->stripe_count && a->start == b->start;
+           a->refreshable == b->refreshable && a->stripe_count == b->stripe_count && a->start == b->start &&
+           a->subfiles == b->subfiles;
 }
 
 /* What follows from the layout, by that of the file before: rank 0 alone knows yet what this file's is. */
@@ -184,19 +202,19 @@ static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const cha
     return MPIOX_OK;
 }
 
-/* The shared file pointer of a file that is opened to be appended to stands at its end. */
+/* The file pointers of a file that is opened to be appended to stand at its end, as rank 0 has found it: others look
+ * when the first may have written already. */
 static int start_at_end(mpiox_file *file)
 {
     mpiox_error error = {.code = MPIOX_OK};
-    struct stat status;
-    if (!(file->amode & MPI_MODE_APPEND) || !mpiox_topology_takes_all(file->topology))
+    if (!(file->amode & MPI_MODE_APPEND))
         return MPIOX_OK;
-    if (file->topology->rank == 0 && mpiox_storage_pin(file->storage, &error) == MPIOX_OK) {
-        if (fstat(file->storage->fd, &status) == 0)
-            mpiox_shared_pointer_set(file, status.st_size, &error);
-        mpiox_storage_unpin(file->storage);
-    }
-    return mpiox_topology_all(file->topology, error.code == MPIOX_OK) ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
+    if (file->topology->rank == 0 && (mpiox_storage_size(file->storage, &file->append_at, &error) != MPIOX_OK ||
+                                      (mpiox_topology_takes_all(file->topology) &&
+                                       mpiox_shared_pointer_set(file, file->append_at, &error) != MPIOX_OK)))
+        file->append_at = -1;
+    const int code = mpiox_topology_spread(file->topology, 0, &file->append_at, sizeof file->append_at);
+    return code == MPIOX_OK && file->append_at >= 0 ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
 }
 
 static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *choice, int amode,
@@ -210,6 +228,7 @@ static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *c
     file->amode = amode;
     file->hints = *hints;
     file->nonce = choice->nonce;
+    file->subfiles = choice->subfiles != 0;
     topology->foreground = choice->foreground != 0;
     topology->limit = (mpiox_wait_limit){hints->wait_limit, mpiox_file_end_of_waiting, file};
     file->new_view = true; /* what is known of the last file's views on this topology does not hold */
@@ -275,15 +294,30 @@ int mpiox_file_sync(mpiox_file *file, mpiox_error *error)
     return mpiox_file_refresh(file, error);
 }
 
-int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error)
+/* The same size on all ranks? 0, or the same *error on all of them. */
+static int agree_size(mpiox_file *file, int64_t bytes, const char *what, mpiox_error *error)
 {
     int64_t first = bytes;
     *error = (mpiox_error){.code = MPIOX_OK};
     if (mpiox_topology_spread(file->topology, 0, &first, sizeof first) != MPIOX_OK)
-        mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "agreeing on the size to preallocate");
+        mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "agreeing on a size");
     else if (first != bytes || bytes < 0)
-        mpiox_error_set(error, MPIOX_E_ARG, EINVAL, -1, bytes, "preallocate (sizes negative or different)");
-    if (mpiox_topology_agree_error(file->topology, error) != MPIOX_OK)
+        mpiox_error_set(error, MPIOX_E_ARG, EINVAL, -1, bytes, what);
+    return mpiox_topology_agree_error(file->topology, error);
+}
+
+int mpiox_file_set_size(mpiox_file *file, int64_t bytes, mpiox_error *error)
+{
+    const mpiox_topology *topology = file->topology;
+    if (agree_size(file, bytes, "set_size (sizes negative or different)", error) != MPIOX_OK)
+        return error->code;
+    mpiox_storage_resize(file->storage, bytes, topology->rank, topology->size, error);
+    return mpiox_topology_agree_error(file->topology, error);
+}
+
+int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error)
+{
+    if (agree_size(file, bytes, "preallocate (sizes negative or different)", error) != MPIOX_OK)
         return error->code;
     if (file->topology->rank == 0)
         mpiox_storage_reserve(file->storage, bytes, error);
@@ -299,8 +333,8 @@ int mpiox_file_close(mpiox_file *file, mpiox_error *error)
         mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "close");
     file->storage = NULL;
     /* A local file system has nothing to report at close; with several nodes nobody may still use the shared
-     * pointer. */
-    if (!file->layout.coherent || !mpiox_topology_one_node(file->topology))
+     * pointer, and subfiles are whole once all have closed them. */
+    if (file->subfiles || !file->layout.coherent || !mpiox_topology_one_node(file->topology))
         mpiox_topology_agree_error(file->topology, error);
     const int code = error->code;
     discard(file);

@@ -6,9 +6,9 @@
  * Algorithm. The stream is cut into windows, each as much as lies in a range of the file that is as long as the sieve
  *            buffer. An access method moves each window:
  *              contiguous  the window is one piece, or its file range has no holes: one request;
- *              sieving     read: one request reads the range, and the pieces are copied out of it; write: read-modify-
- *                          write under a lock, only by hint (data sieving; Thakur, Gropp and Lusk, "Data sieving and
- *                          collective I/O in ROMIO", Frontiers 1999, section 3);
+ *              sieving     read: one request reads the range, and the pieces are copied out of it. Write:
+ *                          read-modify-write under a lock, only by hint (data sieving; Thakur, Gropp and Lusk, "Data
+ *                          sieving and collective I/O in ROMIO", Frontiers 1999, section 3);
  *              mapping     write, many small pieces on a local file system: copied straight into a mapping of the file;
  *              list I/O    one list of requests, neighbours merged.
  *            Sieving reads pay while the holes are short; see the measured limits below.

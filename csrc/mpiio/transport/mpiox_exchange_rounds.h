@@ -3,12 +3,12 @@
  *
  * Problem.   Messages must be few and large, memory bounded whatever an exchange round moves, and nobody may wait for a
  *            message that never comes.
- * Algorithm. Due: node s sends to aggregator a in an exchange round if and only if it lies between the first and the
- *            last round whose window of a meets the range of s's ranks, and some rank of the file accesses something
- *            of that window. Both sides compute it. The end of what a node sends in an exchange round says when it
- *            sends again, so that rounds in which it has nothing cost no message. Counting: two exchange rounds ahead
- *            every rank adds the bytes of its chunks to the destination buffers; when all have, each knows where its
- *            chunks lie in the exchange round, whose destination buffers follow in the order of aggregators. This
+ * Algorithm. Due: node s sends to aggregator a in an exchange round under two conditions. The round lies between the
+ *            first and the last round whose window of a meets the range of s's ranks. Some rank of the file accesses
+ *            something of that window. Both sides compute it. The end of what a node sends in an exchange round says
+ *            when it sends again, so that rounds in which it has nothing cost no message. Counting: two exchange rounds
+ *            ahead every rank adds the bytes of its chunks to the destination buffers; when all have, each knows where
+ *            its chunks lie in the exchange round, whose destination buffers follow in the order of aggregators. This
  *            sequence is cut into steps of step_bytes bytes, by where a chunk begins; a step takes the half of the pool
  *            that was used two steps before. Most exchange rounds are one step.
  * Guarantee. Memory does not grow with ranks, nodes or what is accessed. Per exchange round and rank the work is

@@ -3,8 +3,8 @@
  *
  * Problem.   Pieces whose aggregator lies on another node must travel there with few, large messages, in bounded
  *            memory, and without a rank that does the work of its node.
- * Algorithm. Write: every rank packs its pieces into the node's pool, those for one aggregator side by side; one rank
- *            of the node for every aggregator (its channel, so that all ranks send) sends them as one message; the
+ * Algorithm. Write: every rank packs its pieces into the node's pool, those for one aggregator side by side. One rank
+ *            of the node for every aggregator (its channel, so that all ranks send) sends them as one message. The
  *            aggregator places them in its collective buffer. Read: the same with entries that carry no data; the
  *            aggregator answers each message, and the node's ranks take their pieces from the answer. Where ranks of a
  *            node read the same, the node asks for it once (`whole`): when they read at least as much in sum as their

@@ -3,8 +3,8 @@
  * waits for.
  *
  * Problem.   A job accesses many files at overlapping times, with pauses between. Its critical path is the time in
- *            which at least one file is accessed; its critical files are the smallest set of files whose times cover
- *            the critical path; the exclusive time of a critical file is the part of the path that is laid to its
+ *            which at least one file is accessed. Its critical files are the smallest set of files whose times cover
+ *            the critical path. The exclusive time of a critical file is the part of the path that is laid to its
  *            account.
  * Algorithm. IOMiner's sweep line. A path begins with the file that starts first. When the current file ends, the line
  *            continues with that file, among those that have started (at that very time included), which ends last. If

@@ -5,18 +5,18 @@
  * prints to standard error, and could take memory or time without end. Starting a process for each log would cost
  * more than reading it.
  *
- * PyDarshan in worker processes takes 7 times as long: 26 real logs, each five times, take two warm workers 2.0 to
- * 2.3 s, which only read the records of some modules, and 0.27 to 0.31 s here, from the log to the tables (load 6).
+ * PyDarshan in worker processes takes 7 times as long. 26 real logs, each five times, take two warm workers 2.0 to 2.3
+ * s, which only read the records of some modules. Here they take 0.27 to 0.31 s, from the log to the tables (load 6).
  *
  * Algorithm. One fork for all logs. The child reads log after log and sends the rows of each through a pipe: the sizes
  * of the buffers, then their bytes, which the parent reads straight behind those it has. A page that both share says
  * which log, and which part of it, the child is at, and a count that moves while anything goes on. When the child is
- * gone, or has not moved for too long and is ended, that part is blamed, and a new child goes on with the same log
- * without the part; a log whose part was blamed twice, or whose header it was, is skipped. What a child sent in part is
- * cut off.
+ * gone, or has not moved for too long and is ended, that part is blamed. A new child goes on with the same log without
+ * the part. A log whose part was blamed twice, or whose header it was, is skipped. What a child sent in part is cut
+ * off.
  *
  * Guarantees. Logs that were sent stay. The child shares no descriptor with the parent but its pipe, writes no core
- * file, dies with its parent, and runs nothing but this code (it leaves by _exit), so that the state of Python, of its
+ * file, and dies with its parent. It runs nothing but this code (it leaves by _exit): the state of Python, of its
  * threads and of their locks does not matter. Standard error of the process is never touched; its text in the child
  * becomes the reason of the outcome.
  */

@@ -6,9 +6,9 @@
  * single ranks nor POSIX by itself.
  *
  * Algorithm. One pass over the records, as they are read for the files. Of each observed counter of POSIX the sum, the
- * number of records, the least and the greatest value. A shared record (rank -1) gives the time of its slowest rank; of
- * the others the times in metadata, reading and writing are added up by rank, and the greatest of these sums counts:
- * darshan-parser's "slowest_rank_io_time" of unique files and "time_by_slowest" of shared ones.
+ * number of records, the least and the greatest value. A shared record (rank -1) gives the time of its slowest rank. Of
+ * the others the times in metadata, reading and writing are added up by rank, and the greatest of these sums counts. So
+ * do darshan-parser's "slowest_rank_io_time" of unique files and "time_by_slowest" of shared ones.
  *
  * Guarantees. What no record tells is absent; negative counters, which Darshan writes for what it did not measure, do
  * not count. Sums end at INT64_MAX.

@@ -121,7 +121,7 @@ const char *mpiio_ext_rawtrace_note(const mpiio_ext_rawtrace *trace, int64_t ind
 
 /* ---- traces ---- */
 
-/* A trace file of `mpiio-ext trace`, read batch by batch (docs/pioneer-tracing.md). 0, or MPIOX_E_IO (-3): it cannot be
+/* A trace file of `mpiio-ext trace`, read batch by batch (docs/howto/trace.md). 0, or MPIOX_E_IO (-3): it cannot be
  * read; MPIOX_E_CORRUPT (-6): it is no trace file of this version; MPIOX_E_NOMEM (-1). Close it (NULL-safe). */
 typedef struct mpiio_ext_trace mpiio_ext_trace;
 int mpiio_ext_trace_open(const char *path, mpiio_ext_trace **trace);
@@ -194,7 +194,8 @@ int mpiio_ext_critical_path(const int64_t *group, const double *start, const dou
 
 /* ---- lock model ---- */
 
-/* A file system and how it locks: docs/locks.md. protocol: 0 none, 1 each server (Lustre), 2 tokens (GPFS). */
+/* A file system and how it locks: docs/explanation/locks.md. protocol: 0 none, 1 each server (Lustre), 2 tokens
+ * (GPFS). */
 typedef struct mpiio_ext_lock_model_system {
     int32_t protocol, growth_holders, forward_holders;
     int64_t granularity_bytes; /* of a lock unit; 0: the stripe size */

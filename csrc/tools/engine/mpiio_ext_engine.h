@@ -5,12 +5,11 @@
  *            path (He, Du, Narasimhamurthy, "PIONEER", section V-E).
  * Algorithm. Python has made a plan of the path for this rank: names, offsets and communicators are its own already.
  *            One pass: sleep for the slack time, make the call, note when it was made, how long it took and what it
- *            returned. A sleep ends late, by 50 us of the kernel's timer slack and by the way back onto a core: the
- *            first is switched off for the calling thread meanwhile, the second is measured before the first call,
- *            and every sleep ends that much earlier; what is left is spun for, or yielded where ranks share cores.
- *            Where a rank changes what others use all ranks meet first. The calls are the public ones (MPI_File_*,
- *            open, fopen ...), so that whatever is put under a program is under this one as well: the extension, a
- *            tracer, Darshan.
+ *            returned. A sleep ends late, by 50 us of the kernel's timer slack and by the way back onto a core. The
+ *            first is switched off for the calling thread meanwhile. The second is measured before the first call, and
+ *            every sleep ends that much earlier. What is left is spun for, or yielded where ranks share cores. Where a
+ *            rank changes what others use all ranks meet first. The calls are the public ones (MPI_File_*, open, fopen
+ *            ...), so that whatever is put under a program is under this one as well: the extension, a tracer, Darshan.
  * Data.      Byte k of what is written is (place + k) modulo 251 plus 1: a file tells whether its bytes are where they
  *            belong, and two ranks that write the same place through plain views write the same.
  * Guarantee. A plan with an index that is out of its range is refused on all ranks before anything is done; the rank

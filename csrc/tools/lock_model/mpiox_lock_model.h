@@ -3,14 +3,15 @@
  *
  * Problem: which file domains are best depends on how a file system locks, and few have one of ten thousand cores to
  * try it on. The model takes the requests that the planners of csrc/core/domains make, in the order in which
- * aggregators make them, and runs a lock server (Lustre) or a token manager (GPFS) on them: it counts locks, conflicts
- * and revocations of every server and predicts a time. Pure: no MPI, no I/O, no clock; the same input, the same result.
+ * aggregators make them, and runs a lock server (Lustre) or a token manager (GPFS) on them. It counts locks, conflicts
+ * and revocations of every server, and predicts a time. Pure: no MPI, no I/O, no clock; the same input, the same
+ * result.
  *
  * Order. Collective after collective, round after round (window number i of every aggregator), and in a round step
  * after step: step k is the k-th request of every aggregator in this round. The requests of a step are concurrent. At
  * an object (a server's part of the file) those that the aggregator's own lock covers come first, then the others in
  * the order of the aggregators' numbers or in a random order.
- * Sources: docs/locks.md. Times are seconds, sizes bytes.
+ * Sources: docs/explanation/locks.md. Times are seconds, sizes bytes.
  */
 #ifndef MPIOX_LOCK_MODEL_H
 #define MPIOX_LOCK_MODEL_H

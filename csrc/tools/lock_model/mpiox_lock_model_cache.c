@@ -2,12 +2,12 @@
  * mpiox_lock_model_cache.c - data that a write has left in its client's cache and that is not on the servers yet.
  *
  * Problem. A write returns as soon as its data is in the client's cache. What is there is written behind, and only when
- * the cache has no room must a write wait for it: Lustre limits what a client has for one server (max_dirty_mb of each
- * OSC), GPFS what it has for all of them (its share of the page pool).
- * Algorithm. For each limit a list of writes in the order in which they were made: bytes up to its end, and when it was
- * on the server. Room is there when as many of the oldest ones as have to are. Space is freed in the order of writes.
- * A write larger than the limit waits for all before it, and its aggregator until it is on the server itself.
- * Lists are circular, so that one number for each client and server finds both ends. Entries are reused.
+ * the cache has no room must a write wait for it. Lustre limits what a client has for one server (max_dirty_mb of each
+ * OSC), GPFS what it has for all of them (its share of the page pool). Algorithm. For each limit a list of writes in
+ * the order in which they were made: bytes up to its end, and when it was on the server. Room is there when as many of
+ * the oldest ones as have to are. Space is freed in the order of writes. A write larger than the limit waits for all
+ * before it, and its aggregator until it is on the server itself. Lists are circular, so that one number for each
+ * client and server finds both ends. Entries are reused.
  */
 #include <stdlib.h>
 

@@ -2,12 +2,11 @@
  * mpiox_lock_model_data.c - the data of a step: through the aggregators' links and the servers' queues.
  *
  * A request's data starts when all its locks are held. A write leaves its aggregator piece after piece, in file order,
- * at the client's bandwidth; the aggregator's next request may be issued when the last has left (the file system writes
- * behind), but a round ends only when all is on the servers. A read is asked for at once; the next request is issued
- * when its data has come. A server takes the pieces of a step in the order in which they arrive, behind those of
- * earlier steps. With a cache a write returns when its data is in there (mpiox_lock_model_cache.c), its round may end,
- * and
- * the locks that protect it keep the time when it is on the servers: until then nobody else gets them.
+ * at the client's bandwidth. The aggregator's next request may be issued when the last has left (the file system writes
+ * behind). A round ends only when all is on the servers. A read is asked for at once; the next request is issued when
+ * its data has come. A server takes the pieces of a step in the order in which they arrive, behind those of earlier
+ * steps. With a cache a write returns when its data is in there (mpiox_lock_model_cache.c), its round may end, and the
+ * locks that protect it keep the time when it is on the servers: until then nobody else gets them.
  */
 #include <stdlib.h>
 

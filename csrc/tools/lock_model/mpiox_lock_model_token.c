@@ -3,8 +3,8 @@
  *
  * A request that no token of its aggregator covers asks the token manager for the range that it requires and for the
  * one it desires, from there to the end of file. The manager names those whose tokens overlap the required range, and
- * the client asks each for a part: a holder that is at work below the requested offset gives up everything from that
- * offset on, one that is above gives up everything below the place where it is; it keeps the rest. (Where it is: the
+ * the client asks each for a part. A holder that is at work below the requested offset gives up everything from that
+ * offset on. One that is above gives up everything below the place where it is. It keeps the rest. (Where it is: the
  * start of its request in this step, or the end of its last one.) Then the client gets as much of the desired range as
  * no token of others lies in. The first gets the whole file. Only a holder that gives up what it may have written has
  * to write it first. Readers share: each asks once.

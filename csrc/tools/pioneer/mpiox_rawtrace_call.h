@@ -12,10 +12,9 @@
  *            one file has one name, whatever call it is an argument of. Before the folder is told names stay relative.
  *
  * Words: file, file2 (the other name of a call with two, a key of `extra`), to_dir (the folder of that one), handle,
- * handle_address (the variable of a handle), size, offset, unit (size is a product), count (as unit, and kept),
+ * handle_address (the variable of a handle), size, offset, unit (size is a product). count (as unit, and kept),
  * datatype (as unit where the handle tells, and kept), etype (kept, with its size), iov (size is the sum of iov_len),
- * dir (of openat), "..." (all that follow).
- * "=handle" at the end: the function returns a new handle.
+ * dir (of openat), "..." (all that follow). "=handle" at the end: the function returns a new handle.
  */
 #ifndef MPIOX_RAWTRACE_CALL_H
 #define MPIOX_RAWTRACE_CALL_H

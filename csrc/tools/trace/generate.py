@@ -187,7 +187,7 @@ def _meaning(meanings: Any, module: str, name: str) -> str:
 
 def recording(names: list[str]) -> str:
     """Text of mpiox_recording_calls.h; `names`: the operations of MPI."""
-    meanings, left_out = _loaded(DARSHAN / "meanings.py"), _loaded(DARSHAN / "names.py").LEFT_OUT
+    meanings, files = _loaded(DARSHAN / "meanings.py"), _loaded(DARSHAN / "names.py")
     listed = (HERE / "mpiox_trace_operations.h").read_text(encoding="utf-8")
     layers = {name: re.findall(r"^    X\((\w+)\)", text, re.M) for name, text in re.findall(
         r"#define MPIOX_TRACE_(POSIX|STDIO)\(X\)(.*?)\n\n", listed, re.S)}  # fmt: skip
@@ -197,7 +197,7 @@ def recording(names: list[str]) -> str:
     numbers = [f"    MPIOX_COUNT_{MODULES[module]}_{name} = {number}," for module, some in counters.items()
                for number, name in enumerate(some)]  # fmt: skip
     texts = ", ".join(f'"{" ".join(some)}"' for some in counters.values())
-    folders = ", ".join(f'"{each}"' for each in left_out)
+    folders = ", ".join(f'"{each}"' for each in files.LEFT_OUT)
     note = NOTE.replace("csrc/entry", "pioneer/darshan/meanings.py and csrc/entry")
     return "\n".join([
         f"/* {note} */", "#ifndef MPIOX_RECORDING_CALLS_H", "#define MPIOX_RECORDING_CALLS_H", "",
@@ -207,7 +207,7 @@ def recording(names: list[str]) -> str:
         "/* Places of the counters of each module. */", "enum {", *numbers,
         "    MPIOX_RECORDING_NO_COUNTER = 255", "};", "",
         f"#define MPIOX_RECORDING_COUNTERS {{{texts}}}",
-        f"#define MPIOX_RECORDING_LEFT_OUT {{{folders}}}", "",
+        f"#define MPIOX_RECORDING_LEFT_OUT {{{folders}}}", f'#define MPIOX_RECORDING_KEPT "{files.KEPT}"', "",
         "/* makes: a record of the file is made when it has none. */",
         "typedef struct mpiox_recording_meaning {", "    uint8_t module, kind, counter, class, makes;",
         "} mpiox_recording_meaning;", "",

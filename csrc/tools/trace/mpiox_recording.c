@@ -59,7 +59,7 @@ static bool is_left_out(const char *text)
 
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         if (strncmp(text, folders[i], strlen(folders[i])) == 0)
-            return true;
+            return strncmp(text, MPIOX_RECORDING_KEPT, strlen(MPIOX_RECORDING_KEPT)) != 0;
     return false;
 }
 
@@ -341,6 +341,13 @@ static inline int64_t rest_of(const mpiox_tracefile_record *call)
     return rest > 0 ? rest : 0; /* threads of the library may do a part of it */
 }
 
+/* `other`: it moves no bytes. */
+static inline void add_inside(mpiox_recording_record *r, int other)
+{
+    r->waited[other] += mpiox_trace_self.waited;
+    r->unrecorded += mpiox_trace_self.unrecorded;
+}
+
 /* ---- one call ---------------------------------------------------------------------------------------------------- */
 
 __attribute__((noinline)) static void keep(const mpiox_tracefile_record *call, const mpiox_recording_record *r, int way,
@@ -434,9 +441,10 @@ static inline __attribute__((always_inline)) void count_moving(const mpiox_trace
     moment(r, 1 + way, start, end);
     busy(r, way, start, end);
     count_access(r, module, way, offset, size, call->duration);
-    if (module == MPIOX_RECORDING_MPIIO)
+    if (module == MPIOX_RECORDING_MPIIO) {
+        add_inside(r, 0);
         mpiox_recording_time_add(class_of(m), r->name, start, end, rest_of(call), 2 * module + way, size);
-    else
+    } else
         mpiox_recording_time_add(m->class, r->name, start, end, call->duration, 2 * module + way, size);
     if (module == MPIOX_RECORDING_STDIO)
         return;
@@ -466,6 +474,8 @@ __attribute__((noinline)) static void count_other(const mpiox_tracefile_record *
 
     if (counter != MPIOX_RECORDING_NO_COUNTER)
         r->counts[counter]++;
+    if (m.module == MPIOX_RECORDING_MPIIO)
+        add_inside(r, 1);
     switch (m.kind) {
     case MPIOX_KIND_REOPEN:
         r->counts[MPIOX_COUNT_POSIX_OPENS]++; /* stdio's has the same place */
@@ -560,6 +570,8 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
     else {
         if (r != NULL)
             count_other(call, r, *m);
+        if (m->class != MPIOX_RECORDING_IN_MPI && (r == NULL || m->kind == MPIOX_KIND_COUNT))
+            mpiox_trace_self.unrecorded += call->duration;
         add_time(call, m, r != NULL ? r->name : 0);
     }
     if (end > f->header->last)
@@ -568,11 +580,17 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
 
 void mpiox_recording_add_part(bool waiting, int64_t start, int64_t end)
 {
+    mpiox_recording_doing *doing = mpiox_recording_doing_of(mpiox_trace_self.number - 1, 0);
+
+    if (doing != NULL)
+        doing->part = 0;
     if (f->header == NULL || start < f->header->started || f->header->stopped != 0)
         return;
     if (recent_generation != f->generation)
         renew();
     mpiox_trace_self.told += end - start;
+    if (waiting)
+        mpiox_trace_self.waited += end - start;
     mpiox_recording_time_add(waiting ? MPIOX_RECORDING_WAITING : MPIOX_RECORDING_MESSAGES, 0, start, end, end - start,
                              -1, 0);
 }
@@ -605,6 +623,77 @@ void mpiox_recording_add_view(int64_t file, const char *text)
     view->name = r->name;
     strcpy(view->text, text);
     mpiox_recording_publish();
+}
+
+/* ---- calls in progress ------------------------------------------------------------------------------------------- */
+
+/* What a reader knows a file by: by its number, once the recording has its name. */
+static int32_t known_name(mpiox_recording_header *page, int64_t file)
+{
+    int32_t number = 0;
+
+    mpiox_trace_lock();
+    const char *text = file > 0 ? mpiox_trace_names_text((int32_t)file) : NULL;
+    const uint32_t *records = text != NULL ? mpiox_trace_names_records((int32_t)file, f->generation) : NULL;
+    for (int module = 0; records != NULL && module < MPIOX_RECORDING_MODULES; module++)
+        if (records[module] > LEFT_OUT)
+            number = (int32_t)file;
+    if (text != NULL && number == 0) {
+        const size_t length = strlen(text), most = MPIOX_RECORDING_OPENED_BYTES - 1;
+
+        strcpy(page->opened, text + (length > most ? length - most : 0));
+        number = -1;
+    }
+    mpiox_trace_unlock();
+    return number;
+}
+
+void mpiox_recording_begin(const mpiox_tracefile_record *call, const char *operation)
+{
+    mpiox_recording_header *page = atomic_load_explicit(&mpiox_recording_page, memory_order_relaxed);
+
+    if (page == NULL || (uint64_t)call->thread >= MPIOX_RECORDING_THREADS || (operation != NULL && call->depth > 0))
+        return;
+    mpiox_recording_doing *doing = &page->doing[call->thread][call->depth > 0];
+    doing->start = call->start;
+    doing->part = doing->own = 0;
+    doing->name = (int32_t)call->file;
+    if (operation != NULL) {
+        strncpy(page->operation[call->thread], operation, MPIOX_RECORDING_OPERATION_BYTES - 1);
+        doing->name = known_name(page, call->file);
+    }
+    mpiox_recording_put(doing, mpiox_recording_meanings[call->operation].class + 1);
+}
+
+void mpiox_recording_attach(void)
+{
+    mpiox_trace_self.doing = mpiox_recording_doing_of(mpiox_trace_self.number - 1, 0);
+}
+
+void mpiox_recording_done(int64_t thread, int64_t depth)
+{
+    mpiox_recording_doing *doing = mpiox_recording_doing_of(thread, depth);
+
+    if (doing != NULL)
+        mpiox_recording_put(doing, 0);
+}
+
+void mpiox_recording_in_part(bool waiting, int64_t since)
+{
+    mpiox_recording_doing *doing = mpiox_recording_doing_of(mpiox_trace_self.number - 1, 0);
+
+    if (doing == NULL)
+        return;
+    doing->part_start = since;
+    doing->part = 1 + (waiting ? MPIOX_RECORDING_WAITING : MPIOX_RECORDING_MESSAGES);
+}
+
+void mpiox_recording_in_own(void)
+{
+    mpiox_recording_doing *doing = mpiox_recording_doing_of(mpiox_trace_self.number - 1, 0);
+
+    if (doing != NULL)
+        doing->own = 1;
 }
 
 void mpiox_recording_stop(int64_t now)

@@ -11,6 +11,7 @@
  */
 #include "mpiox_recording_file.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +33,13 @@ enum {
     MOST_BYTES = 4 << 20,
     NODE_BYTES = 64 << 20,
     ACCOUNT_BYTES = PAGE,
+    HEARD_MS = 300,
     NAMES = 4 /* one part in so many of the share is for names in memory */
 };
 
 static const char suffix[] = ".mpioxrec";
 mpiox_recording_file mpiox_recording = {.generation = 1};
+_Atomic(mpiox_recording_header *) mpiox_recording_page;
 static mpiox_recording_file *const r = &mpiox_recording;
 static mpiox_trace_place *const here = &mpiox_trace_here;
 static int64_t wanted_bytes, node_bytes;
@@ -160,14 +163,61 @@ void mpiox_recording_measure(int which)
         header->switches[which] = used.ru_nivcsw;
 }
 
+static pid_t watched; /* this process, where it is watched */
+
+/* A socket of the process that watches the run on this host, if there is one: it is closed when this process dies, in
+ * which Linux begins with the descriptors of the highest numbers. So the watcher learns that before a launcher does, by
+ * its own connection to the rank, and can end the others. The program may close the descriptor: nobody uses it. */
+static void let_watch(void)
+{
+    uint64_t sum = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    char name[64];
+
+    for (const char *at = here->folder; *at != '\0'; at++)
+        sum = (sum ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
+    snprintf(name, sizeof name, "mpiio_ext.run.%016" PRIx64, sum);
+    if (watched != getpid() && mpiox_trace_connect(name) >= 0)
+        watched = getpid();
+}
+
+/* Who watches the folder learns that a rank fails, before a launcher can end the others. */
+static void call_attention(void)
+{
+    if (here->rank >= 0)
+        mpiox_trace_touch(here->path);
+}
+
 void mpiox_recording_tell_exit(int status)
 {
     mpiox_trace_lock();
-    if (r->header != NULL) {
+    if (r->header != NULL && !r->header->exited) {
         r->header->exit_status = status & 0xff;
+        r->header->left = mpiox_trace_now();
         r->header->exited = 1;
+        if (status != 0 || r->header->stopped == 0)
+            call_attention();
     }
     mpiox_trace_unlock();
+}
+
+/* The launcher may be gone at once, and with it the terminal of whoever watches: so that is let speak first. */
+void mpiox_recording_tell_abort(int code, int64_t now)
+{
+    bool told = false;
+
+    mpiox_trace_lock();
+    if (mpiox_recording_ready(now) && r->header->aborted == 0) {
+        r->header->abort_code = code;
+        r->header->aborted = now;
+        call_attention();
+        told = watched == getpid();
+    }
+    mpiox_trace_unlock();
+    const mpiox_recording_header *page = atomic_load_explicit(&mpiox_recording_page, memory_order_relaxed);
+    for (int ms = 0; told && page != NULL && ms < HEARD_MS; ms++) {
+        told = atomic_load_explicit((const _Atomic uint32_t *)(const void *)&page->heard, memory_order_acquire) == 0;
+        mpiox_trace_rest();
+    }
 }
 
 #ifdef __GLIBC__
@@ -244,10 +294,13 @@ bool mpiox_recording_ready(int64_t now)
         refuse();
         return false;
     }
+    mpiox_recording_header *page = mpiox_trace_map(fd, 0, MPIOX_RECORDING_HEADER_BYTES);
     mpiox_trace_close(fd);
     fill_header(now);
+    atomic_store_explicit(&mpiox_recording_page, page, memory_order_release);
     mpiox_recording_measure(0);
     hear_exit();
+    let_watch();
     return true;
 }
 
@@ -292,6 +345,7 @@ void mpiox_recording_restart(int64_t now)
     header->others = header->unkept = 0;
     header->bin_ns = MPIOX_RECORDING_FIRST_BIN;
     mpiox_recording_measure(0);
+    let_watch(); /* where rank 0 begins to watch, it has begun by now */
     r->generation++;
 }
 
@@ -314,6 +368,8 @@ void mpiox_recording_mark(int state)
 
 void mpiox_recording_forget(void)
 {
+    atomic_store_explicit(&mpiox_recording_page, NULL, memory_order_relaxed);
+    mpiox_trace_self.doing = NULL;
     mpiox_trace_unmap(r->header, r->header != NULL ? (int64_t)r->header->capacity : 0);
     r->header = NULL;
     r->generation++;

@@ -1,7 +1,7 @@
 /*
  * mpiox_recording_file.h - the file that the recording of this process is in.
  *
- * All functions but mpiox_recording_tell_exit(): under mpiox_trace_lock().
+ * All functions but mpiox_recording_tell_...(): under mpiox_trace_lock().
  */
 #ifndef MPIOX_RECORDING_FILE_H
 #define MPIOX_RECORDING_FILE_H
@@ -19,6 +19,8 @@ typedef struct mpiox_recording_file {
 } mpiox_recording_file;
 
 extern mpiox_recording_file mpiox_recording;
+/* The header once more, mapped for ever, since threads write to it without the lock. NULL: there is no file. */
+extern _Atomic(mpiox_recording_header *) mpiox_recording_page;
 
 /* How much there may be, by the environment, before everything else. Returns what the names of files may take in
  * memory. */
@@ -35,7 +37,8 @@ void mpiox_recording_end(int state, bool again); /* `again`: what follows begins
 void mpiox_recording_mark(int state);
 void mpiox_recording_measure(int which);    /* what the machine gave it until the start (0), and until the end (1) */
 void mpiox_recording_tell_exit(int status); /* the process is about to end */
-void mpiox_recording_forget(void);          /* in the child of a fork: the file is the parent's */
+void mpiox_recording_tell_abort(int code, int64_t now); /* it calls MPI_Abort */
+void mpiox_recording_forget(void);                      /* in the child of a fork: the file is the parent's */
 
 static inline uint32_t mpiox_recording_place(const void *item)
 {

@@ -17,7 +17,7 @@
 #define MPIOX_RECORDING_OTHERS "<other files>" /* the name of what had no room for a record of its own */
 
 enum {
-    MPIOX_RECORDING_VERSION = 2,
+    MPIOX_RECORDING_VERSION = 3,
     MPIOX_RECORDING_HEADER_BYTES = 4096,
     MPIOX_RECORDING_COUNTS = 16,
     MPIOX_RECORDING_FEW = 4,   /* values that are followed in the record itself */
@@ -27,8 +27,12 @@ enum {
     MPIOX_RECORDING_FIRST_POWER = 9, /* the least one that is told apart */
     MPIOX_RECORDING_VIEWS = 8,       /* of a file: further ones are not looked at */
     MPIOX_RECORDING_VIEW_BYTES = 320,
-    MPIOX_RECORDING_BINS = 200,           /* as Darshan's heat maps have at most */
-    MPIOX_RECORDING_FIRST_BIN = 100000000 /* ns */
+    MPIOX_RECORDING_BINS = 200,            /* as Darshan's heat maps have at most */
+    MPIOX_RECORDING_FIRST_BIN = 100000000, /* ns */
+    MPIOX_RECORDING_THREADS = 4,           /* whose calls in progress are told: those that made the first calls */
+    MPIOX_RECORDING_LEVELS = 2,            /* of these: the call itself, one on a file inside of an MPI-IO call */
+    MPIOX_RECORDING_OPERATION_BYTES = 32,
+    MPIOX_RECORDING_OPENED_BYTES = 400
 };
 
 /* How a recording ended; as that of a trace. */
@@ -65,6 +69,15 @@ enum {
     MPIOX_RECORDING_VIEW
 };
 
+/* A call that a thread is in: of a process that was killed there nothing else tells of it. */
+typedef struct mpiox_recording_doing {
+    int64_t start, part_start;
+    int32_t name;  /* number of a name; 0: none; -1: `opened` has it */
+    int32_t class; /* of time, and 1 added: written last; 0: there is no call */
+    int32_t part;  /* what the library does within the call since part_start: a class and 1; 0: not told */
+    int32_t own;   /* the library carries the call out */
+} mpiox_recording_doing;
+
 typedef struct mpiox_recording_header {
     char magic[8];
     uint32_t version, header_bytes, state, changing; /* changing: bins or steps are being rearranged */
@@ -83,6 +96,12 @@ typedef struct mpiox_recording_header {
     /* At `started`, and at MPI_Finalize or the end: ns of CPU time of the process, ns in which its first thread waited
      * for a CPU (0: Linux does not tell), and how often the process had to leave one. */
     int64_t cpu[2], queued[2], switches[2];
+    int64_t left, aborted; /* `exited` was said; MPI_Abort was called */
+    int32_t abort_code;
+    uint32_t heard; /* by who watches the run: it has said so on the terminal */
+    mpiox_recording_doing doing[MPIOX_RECORDING_THREADS][MPIOX_RECORDING_LEVELS];
+    char operation[MPIOX_RECORDING_THREADS][MPIOX_RECORDING_OPERATION_BYTES]; /* name of the outermost call of MPI */
+    char opened[MPIOX_RECORDING_OPENED_BYTES]; /* the end of the name of a file that has no other record yet */
 } mpiox_recording_header;
 
 typedef struct mpiox_recording_item {
@@ -114,6 +133,9 @@ typedef struct mpiox_recording_record {
     int64_t aligned[MPIOX_RECORDING_ALIGNED];
     int64_t first[4], last[4]; /* moments: begins and ends of opens, reads, writes, closes */
     int64_t busy[3];           /* ns in reads, in writes, in calls on metadata */
+    /* Of MPI-IO: ns in which ranks wait for others, as the library tells, in calls that move bytes and in other ones;
+     * and ns in calls on files that are in no record. */
+    int64_t waited[2], unrecorded;
     int64_t longest[2], longest_size[2];
     int64_t value[2][MPIOX_RECORDING_FEW], often[2][MPIOX_RECORDING_FEW];
     /* what the next call is compared with */

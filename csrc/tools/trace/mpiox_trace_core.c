@@ -216,6 +216,8 @@ __attribute__((cold, noinline)) static void note_new(const mpiox_tracefile_recor
 /* Say what this thread is doing: at the cost of a few stores, unless something has to be defined first. */
 static inline void note(const mpiox_tracefile_record *call)
 {
+    if (mpiox_recording_wanted)
+        mpiox_recording_begin(call, NULL);
     if (!mpiox_trace_file_noting())
         return;
     if (__builtin_expect(!is_defined(call->operation) || names_a_file(call->operation), 0))
@@ -236,9 +238,16 @@ void mpiox_trace_start(mpiox_tracefile_record *call, int operation, int layer, i
     mpiox_trace_start_on(call, operation, layer, file, MPIOX_TRACEFILE_NONE);
 }
 
+/* The thread does it no longer. */
+static void done(int64_t thread, int64_t depth)
+{
+    mpiox_recording_done(thread, depth);
+    mpiox_trace_file_done(thread, depth);
+}
+
 void mpiox_trace_drop(const mpiox_tracefile_record *call)
 {
-    mpiox_trace_file_done(call->thread, call->depth);
+    done(call->thread, call->depth);
 }
 
 void mpiox_trace_stop(mpiox_tracefile_record *call)
@@ -282,6 +291,7 @@ void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
         mpiox_trace_stop(call);
     call->result = result;
     if (mpiox_recording_wanted) {
+        mpiox_recording_done(call->thread, call->depth);
         mpiox_trace_lock();
         mpiox_recording_add(call);
         mpiox_trace_unlock();
@@ -308,6 +318,7 @@ __attribute__((noinline)) static void commit_access(int operation, int32_t file,
     call.duration = end - start;
     call.offset = offset;
     mpiox_trace_commit(&call, result);
+    mpiox_recording_attach();
 }
 
 void mpiox_trace_accessed(int operation, int32_t file, bool write, int64_t offset, int64_t result, int64_t start,
@@ -340,11 +351,13 @@ void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer
     prepare(call, operation, layer, file, handle);
     call->closes = true;
     if (self->depth == 0)
-        self->in_files = self->told = self->own = 0;
-    if (mpiox_recording_wanted)
+        self->in_files = self->unrecorded = self->told = self->waited = self->own = 0;
+    if (mpiox_recording_wanted) {
         call->start = mpiox_trace_now();
-    else
+        mpiox_recording_begin(call, operation_names[operation]);
+    } else {
         begin(call);
+    }
     self->depth++;
     if (self->frames < MPIOX_TRACE_FRAMES)
         self->frame[self->frames++] = (uintptr_t)call;
@@ -368,7 +381,7 @@ static void step_out(const mpiox_tracefile_record *call)
 /* The call has no record. */
 static void cancel(int64_t thread, int64_t depth)
 {
-    mpiox_trace_file_done(thread, depth);
+    done(thread, depth);
     if (mpiox_recording_wanted)
         return;
     mpiox_trace_lock();
@@ -382,7 +395,7 @@ void mpiox_trace_left(uintptr_t stack)
     mpiox_trace_thread *self = &mpiox_trace_self;
 
     while (self->frames > 0 && self->frame[self->frames - 1] < stack) {
-        mpiox_trace_file_done(self->number - 1, self->depth); /* of what was left inside of it */
+        done(self->number - 1, self->depth); /* of what was left inside of it */
         self->frames--;
         self->depth--;
         cancel(self->number - 1, self->depth);

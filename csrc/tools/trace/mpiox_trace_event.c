@@ -34,18 +34,23 @@ MPIOX_TRACE_EXPORT void mpiox_trace_event(const char *name, const char *file, in
     errno = error;
 }
 
-/* In which part of a call the library was, "waiting" or "messages" (csrc/core/common/mpiox_parts.h), or (NULL) that it
- * carries the call out. What other threads do for it is not in the time of the call. */
+/* In which part of a call the library was, "waiting" or "messages" (csrc/core/common/mpiox_parts.h), or is from now on
+ * (end_ns 0); or (NULL) that it carries the call out. What other threads do for it is not in the time of the call. */
 MPIOX_TRACE_EXPORT void mpiox_trace_part(const char *part, int64_t start_ns, int64_t end_ns);
 
 MPIOX_TRACE_EXPORT void mpiox_trace_part(const char *part, int64_t start_ns, int64_t end_ns)
 {
     if (part == NULL) {
         mpiox_trace_self.own = 1;
+        mpiox_recording_in_own();
     } else if (!mpiox_recording_wanted) {
-        if (end_ns - start_ns >= SHORTEST_NS)
+        if (end_ns != 0 && end_ns - start_ns >= SHORTEST_NS)
             mpiox_trace_event(part, NULL, -1, -1, start_ns, end_ns - start_ns, NULL);
-    } else if (mpiox_trace_enabled() && mpiox_trace_self.depth > 0) {
+    } else if (!mpiox_trace_enabled() || mpiox_trace_self.depth == 0) {
+        return;
+    } else if (end_ns == 0) {
+        mpiox_recording_in_part(strcmp(part, "waiting") == 0, start_ns);
+    } else {
         mpiox_trace_lock();
         mpiox_recording_add_part(strcmp(part, "waiting") == 0, start_ns, end_ns);
         mpiox_trace_unlock();

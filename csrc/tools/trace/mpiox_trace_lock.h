@@ -22,11 +22,13 @@ typedef struct mpiox_trace_thread {
     int depth;    /* MPI calls that are being made */
     int number;   /* from 1 on; 0: none yet */
     int64_t time; /* the last one that the thread was told, ns */
-    /* Of the outermost call of MPI that is being made: ns in calls on files, ns of which the library has told; and
-     * whether the library carries it out. */
-    int64_t in_files, told;
+    /* Of the outermost call of MPI that is being made: ns in calls on files, and those of them that are in no record;
+     * ns of which the library has told, and those of them in which it waited for other ranks; and whether the library
+     * carries it out. */
+    int64_t in_files, unrecorded, told, waited;
     int own;
-    int frames; /* of them, those whose place on the stack is known: the innermost ones */
+    struct mpiox_recording_doing *doing; /* where it says which call it is in; NULL: nowhere, or not known yet */
+    int frames;                          /* of them, those whose place on the stack is known: the innermost ones */
     uintptr_t frame[MPIOX_TRACE_FRAMES];
 } mpiox_trace_thread;
 

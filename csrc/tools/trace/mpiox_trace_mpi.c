@@ -16,6 +16,7 @@
 
 #include "mpiox_recording.h"
 #include "mpiox_recording_format.h"
+#include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_members.h"
 #include "mpiox_trace_requests.h"
@@ -165,6 +166,14 @@ WRAP(int, MPI_Finalize, (void))
     const int result = NEXT(MPI_Finalize)();
     mpiox_trace_leave(&call, result);
     return result;
+}
+
+/* What ends the others is told before they can be ended. */
+WRAP(int, MPI_Abort, (MPI_Comm comm, int code))
+{
+    if (mpiox_trace_enabled() && mpiox_recording_wanted)
+        mpiox_recording_tell_abort(code, mpiox_trace_now());
+    return NEXT(MPI_Abort)(comm, code);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

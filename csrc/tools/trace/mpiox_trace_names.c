@@ -236,18 +236,41 @@ static bool matches(const char *patterns, const char *path)
     return false;
 }
 
+/* Files that MPI libraries keep for themselves, below /tmp and in memory, and beside the program's. */
+static bool is_of_mpi(const char *path)
+{
+    static const char *const parts[] = {"/ompi.", "/openmpi-sessions", "/prte.", "/pmix.", "/pmix-", "/pmix_"};
+    static const char *const begins[] = {"/dev/shm/vader_segment.", "/dev/shm/sm_segment.", "/dev/shm/open_mpi.",
+                                         "/dev/shm/sem.", "/dev/shm/mpich_"};
+    const char *lock = strstr(path, ".locktest.");
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *found = strstr(path, parts[i]);
+
+        if (found != NULL && strchr(found + 1, '/') != NULL)
+            return true;
+    }
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (strncmp(path, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return lock != NULL && lock[strlen(".locktest.")] != '\0' &&
+           lock[strspn(lock + strlen(".locktest."), "0123456789") + strlen(".locktest.")] == '\0';
+}
+
 static bool is_system(const char *path)
 {
     static const char *const folders[] = {"/proc",  "/sys", "/dev",  "/etc", "/usr",  "/lib",    "/lib64",
                                           "/lib32", "/bin", "/sbin", "/run", "/boot", "/var/lib"};
     static const char *const parts[] = {"/lib/python3", "/lib64/python3", "/site-packages", "/dist-packages",
-                                        "/__pycache__", ".so.",           "/pyvenv.cfg"};
+                                        "/__pycache__", ".so.",           "/pyvenv.cfg",    "/bin/python"};
     static const char *const ends[] = {".so", ".py", ".pyc", ".pth", "._pth"};
 
     if (keep_system)
         return false;
     if (path[0] != '/' || strcmp(path, "/") == 0)
         return true; /* a socket, a pipe; what /proc says of them */
+    if (is_of_mpi(path))
+        return true;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         const size_t length = strlen(folders[i]);
 

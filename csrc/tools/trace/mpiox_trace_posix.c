@@ -261,7 +261,9 @@ static ssize_t moved_pieces(mpiox_tracefile_record *call, const struct iovec *pi
             return NEXT(name)(fd, buffer, bytes);                                                                      \
         if (mpiox_recording_wanted) {                                                                                  \
             const int64_t start = mpiox_trace_now();                                                                   \
+            mpiox_recording_doing *doing = mpiox_recording_moves(write, file, start);                                  \
             const ssize_t result = NEXT(name)(fd, buffer, bytes);                                                      \
+            mpiox_recording_has_moved(doing);                                                                          \
             const int64_t end = mpiox_trace_now();                                                                     \
             mpiox_trace_accessed(OP_##name, file, write, mpiox_trace_descriptor_advance(fd, result), result, start,    \
                                  end);                                                                                 \
@@ -279,7 +281,9 @@ static ssize_t moved_pieces(mpiox_tracefile_record *call, const struct iovec *pi
             return NEXT(name)(fd, buffer, bytes, offset);                                                              \
         if (mpiox_recording_wanted) {                                                                                  \
             const int64_t start = mpiox_trace_now();                                                                   \
+            mpiox_recording_doing *doing = mpiox_recording_moves(write, file, start);                                  \
             const ssize_t result = NEXT(name)(fd, buffer, bytes, offset);                                              \
+            mpiox_recording_has_moved(doing);                                                                          \
             mpiox_trace_accessed(OP_##name, file, write, offset, result, start, mpiox_trace_now());                    \
             return result;                                                                                             \
         }                                                                                                              \

@@ -5,9 +5,9 @@
  * Algorithm. Where the stream stood behind the last record is remembered, with where its buffer was filled to. If the
  *            buffer was filled to the same place before this call, and by what this call has written further, nothing
  *            was flushed in it and it stands that much further. Else the C library is asked.
- * Guarantee. It is asked whenever anybody else may have moved the stream: another thread that has used it once, a
- *            function that is not recorded (they are seen when they fill the buffer: __overflow), a call on its
- *            descriptor, a process after a fork; and always for streams that append, read, or have wide characters.
+ * Guarantee. It is asked whenever anybody else may have moved the stream: another thread that has used it once, a call
+ *            on its descriptor, a process after a fork, or a function that is not recorded. Those are seen when they
+ *            fill the buffer (__overflow). It is always asked for streams that append, read, or have wide characters.
  */
 #ifndef MPIOX_TRACE_STREAMS_H
 #define MPIOX_TRACE_STREAMS_H

@@ -16,6 +16,9 @@ int mpiox_trace_open(const char *path);   /* one that is there */
 int mpiox_trace_share(const char *path);  /* one that is there, or a new one; for all processes of the user */
 void mpiox_trace_remove(const char *path);
 int mpiox_trace_rename(const char *from, const char *to);
+void mpiox_trace_touch(const char *path); /* its times are now */
+/* A socket that is connected to an abstract name, of a high number. */
+int mpiox_trace_connect(const char *name);
 void mpiox_trace_close(int fd);
 /* Make the file at least `end` bytes long and take the disk space of [start, end). */
 int mpiox_trace_allocate(int fd, int64_t start, int64_t end);
@@ -29,6 +32,7 @@ int mpiox_trace_folder(char *text, int bytes);                      /* getcwd; i
 void mpiox_trace_make_folder(const char *path);
 void mpiox_trace_say(const char *text); /* on stderr */
 void mpiox_trace_pause(void);           /* let another thread run */
+void mpiox_trace_rest(void);            /* for 1 ms */
 int64_t mpiox_trace_monotonic(void);    /* CLOCK_MONOTONIC, ns; mpiox_trace_clock.h has it cheaper */
 int64_t mpiox_trace_unix(void);         /* CLOCK_REALTIME, ns */
 

@@ -1,7 +1,7 @@
 """Jobs of Slurm as the arbiter sees them: what their states mean, and their sizes, from ``squeue`` or ``sacct``.
 
-Algorithm.  :mod:`mpiio_ext.common.slurm` reads the list; here its lines are gathered to jobs: the parts of a
-            heterogeneous job are added up, a job that was put back is what its last line says, and steps give the tasks
+Algorithm.  :mod:`mpiio_ext.common.slurm` reads the list; here its lines are gathered to jobs. The parts of a
+            heterogeneous job are added up. A job that was put back is what its last line says. Steps give the tasks
             that the job itself does not say.
 """
 

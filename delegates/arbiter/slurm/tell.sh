@@ -1,5 +1,5 @@
 #!/bin/sh
-# Slurm @WHICH@: tell the arbiter of mpiio_ext that a job is @STATE@ (docs/arbitration.md).
+# Slurm @WHICH@: tell the arbiter of mpiio_ext that a job is @STATE@ (docs/howto/arbitrate.md).
 # It asks Slurm nothing, runs for milliseconds, and always succeeds: a node is not to be drained for the arbiter's sake.
 PATH=/usr/local/bin:/usr/bin:/bin
 export PATH

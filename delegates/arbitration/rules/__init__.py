@@ -76,6 +76,6 @@ def policy(name: str, **settings: object) -> Policy:
 
 
 def table() -> str:
-    """Return the table of docs/arbitration.md."""
+    """Return the table of docs/explanation/arbitration.md."""
     lines = ["| policy | I/O nodes of a job | may exceed the pool |", "|---|---|---|"]
     return "\n".join(lines + [f"| {kind.name} | {kind.rule} | {kind.exceeds} |" for kind in policy_classes().values()])

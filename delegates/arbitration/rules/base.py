@@ -32,7 +32,7 @@ class Policy(ABC):
     Attributes
     ----------
     name : as in the paper, in capitals
-    rule : I/O nodes of a job, for the table of docs/arbitration.md
+    rule : I/O nodes of a job, for the table of docs/explanation/arbitration.md
     exceeds : when all together may exceed the pool, for the same table
     reallocates : running jobs may get another number when others come or go
     asks_curves : without the curve of a job it gets a default

@@ -309,23 +309,34 @@ def _print(console: Console, results: Sequence[dict[str, Any]], peers: Sequence[
         console.print(f"{name}: {reason}", highlight=False)
 
 
+def _drawn(result: dict[str, Any], peers: Sequence[Peer]) -> list[tuple[str, bool, float]]:
+    """Return (title, ours, MB/s) of the bars of a result: the best native way, this library by MPI, the limit."""
+    speed = result["mbytes_per_s"]
+    native = [speed[peer.name] for peer in peers if peer.native and peer.name in speed]
+    best = [("best of the MPI libraries' own", False, max(native))] if native else []
+    others = [peer for peer in peers if not peer.native and peer.name in speed]
+    return best + [(peer.title, peer.ours, speed[peer.name]) for peer in others]
+
+
 def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) -> None:
+    """Draw a panel for each operation: bars beside each other, one group a pattern."""
     from mpiio_ext.common.plots import Axis, Bars, Chart, Look, Panel, look, save
 
-    width, panels = 0.85 / len(peers), []
+    titles = list(dict.fromkeys(title for result in results for title, _, _ in _drawn(result, peers)))
+    width, panels = 0.85 / len(titles), []
     for operation in OPERATIONS:
         rows = [result for result in results if result["op"] == operation]
         marks = []
-        for k, peer in enumerate(peers):
-            there = [(x, row["mbytes_per_s"][peer.name]) for x, row in enumerate(rows)
-                     if peer.name in row["mbytes_per_s"]]
-            marks.append(Bars(at=[x - 0.42 + (k + 0.5) * width for x, _ in there], width=width, edge="ink", thin=0.3,
-                              values=[value for _, value in there], name=peer.title,
-                              look=Look(look(k).colour, hatch="//" if peer.ours else "")))
+        for k, title in enumerate(titles):
+            bars = [(x, ours, value) for x, row in enumerate(rows)
+                    for name, ours, value in _drawn(row, peers) if name == title]
+            marks.append(Bars(at=[x - 0.42 + (k + 0.5) * width for x, _, _ in bars], width=width, edge="ink", thin=0.3,
+                              values=[value for _, _, value in bars], name=title,
+                              look=Look(look(k).colour, hatch="//" if any(ours for _, ours, _ in bars) else "")))
         names = [textwrap.fill(PATTERNS[row["pattern"]].title, 12) for row in rows]
         panels.append([Panel(marks=marks, x=Axis(ticks=list(enumerate(names))),
                              y=Axis(label=f"{operation}, MB/s", scale="log", grid=True))])
-    save(Chart(name="compare", panels=panels, width=10, height=10, legend="above"), path)
+    save(Chart(name="compare", panels=panels, width=10, height=8, legend="above"), path)
 
 
 def _environment(installations: Sequence[Installation], options: Options) -> dict[str, Any]:
@@ -386,14 +397,15 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
               help="Folder on the file system to measure.  [default: /dev/shm; on hosts one in memory that they share]")
 @click.option("--access", type=click.Choice(ACCESSES), default=ACCESSES[0], show_default=True, help="Calls to use.")
 @click.option("--sync", is_flag=True, help="Writes end with MPI_File_sync (raw: fsync), inside their time.")
-@click.option("--nodes", default=0, type=click.IntRange(0),
-              help="Let mpiio_ext pretend that the ranks lie on so many nodes.  [default: the real ones]")
-@click.option("--hosts", "host_count", default=0, type=click.IntRange(0),
+@click.option("--nodes", default=0, show_default="the real ones", type=click.IntRange(0),
+              help="Let mpiio_ext pretend that the ranks lie on so many nodes.")
+@click.option("--hosts", "host_count", default=0, show_default="this machine", type=click.IntRange(0),
               help="Spread the ranks over so many hosts, which are namespaces of this machine with a network of their "
-                   "own, and count what they send.  [default: this machine]")
+                   "own, and count what they send.")
 @click.option("--ranks-per-host", default=2, show_default=True, type=click.IntRange(1), help="With --hosts.")
-@click.option("--rate", default="", help="With --hosts: bandwidth of each host's link, as 1gbit.  [default: no limit]")
-@click.option("--delegates", default="", metavar="N", callback=_delegates,
+@click.option("--rate", default="", show_default="no limit",
+              help="With --hosts: bandwidth of each host's link, as 1gbit.")
+@click.option("--delegates", default="", show_default="none", metavar="N", callback=_delegates,
               help="Run mpiio_ext with so many I/O delegates, too: N, N% of the ranks, or per_node=N. Their times "
                    "count closing the file.")
 @click.option("--delegate-mode", type=click.Choice(["spawn", "thread", "auto"]), default="spawn", show_default=True,

@@ -1,6 +1,6 @@
 """Launches on several hosts of this one machine, for ``compare --hosts``: the project's cluster of namespaces.
 
-The cluster's sources are in the source checkout (``scripts/cluster``, see docs/clusters.md), not in the installed
+The cluster's sources are in the source checkout (``scripts/cluster``, docs/project/clusters.md), not in the installed
 package; outside a checkout there are no hosts. What a launch leaves on any host is ended by the mark in its
 environment. The hosts' clock is the machine's, which the micro-benchmark finds out: its times are from the
 first rank's begin to the last one's end, as on one node.

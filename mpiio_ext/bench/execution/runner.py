@@ -1,8 +1,8 @@
 """Measuring: which run comes when, one run with its phases and checks, and the rows.
 
 Order. A repetition (`mpiio_ext.bench.execution.schedule` says how many there are) runs every case; inside it every
-method follows directly on the other, and the order of the methods is rotated by one place per repetition, so that drift
-of the machine falls on all of them and no method always comes first. Ratios are formed inside a repetition.
+method follows directly on the other. The order of the methods is rotated by one place per repetition, so that drift of
+the machine falls on all of them and no method always comes first. Ratios are formed inside a repetition.
 
 One run. The phases follow each other on the same files, which are removed afterwards. Every phase is verified before
 the next: files with other means than the interface, memory after the clock has stopped. Between the phases every rank
@@ -11,9 +11,9 @@ one rank to see what another wrote. Reads come from the page cache unless the fi
 repetition all methods of a kernel write the same bytes, and their files are compared.
 
 Bandwidth of a kernel's phase is data / the time from the first rank's begin to the last rank's end, opening and closing
-included: what the application sees, and the only figure that does not depend on where an MPI library lets its ranks
-wait (OMPIO's ranks leave a collective write early and wait in the close). Of a pattern it is data / (view + data), or
-with delegates, which write behind, data / (view + data + close).
+included. That is what the application sees. It does not depend on where an MPI library lets its ranks wait: OMPIO's
+ranks leave a collective write early and wait in the close. Of a pattern it is data / (view + data), or with delegates,
+which write behind, data / (view + data + close).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which row comes when: everything once, then everything again, as often as the budget allows.
 
 A repetition runs every pattern and every kernel. A figure that was measured fewer than `ENOUGH` times says nothing of
-its noise, so fewer rows are repeated before rows are repeated less often: where the first repetition shows that
+its noise. So fewer rows are repeated before rows are repeated less often. Where the first repetition shows that
 `ENOUGH` of them would end after the budget, the first cases whose repetitions fit are repeated so often, and the others
 stay with one. No further repetition is begun that would probably end after it; the first always runs.
 """

@@ -9,8 +9,8 @@ every z-level c, at process coordinates
 
     x(c) = (rank mod p + c) mod p,   y(c) = (rank div p - c) mod p,   z(c) = c,      c = 0 … p-1,
 
-so that every rank owns one cell in each row, column and level. The file type is the struct of the p subarrays; in
-memory each cell lies in a box with two ghost points on every side (5-vectors too), all cells of a rank in one 5-D
+so that every rank owns one cell in each row, column and level. The file type is the struct of the p subarrays. In
+memory each cell lies in a box with two ghost points on every side (5-vectors too). All cells of a rank are one 5-D
 array, described by the struct of p subarrays of it. The number of ranks has to be a square: the largest square number
 of ranks takes part, the others wait.
 """

@@ -1,8 +1,8 @@
 """A climate model's flush through MPI-IO: hundreds of variables as one indexed type.
 
-Source: PnetCDF's nonblocking calls make one file type of all that was posted, and one of the memory, when it is waited
-for (iput_varn and wait_all, as the E3SM model uses them: `mpiio_ext.bench.kernels.decomposition`); here that type and
-that call are made directly.
+Source: PnetCDF's nonblocking calls (iput_varn and wait_all, as the E3SM model uses them:
+`mpiio_ext.bench.kernels.decomposition`) make one file type of all that was posted, and one of the memory, when it is
+waited for. Here that type and that call are made directly.
 
 Layout: the variables follow each other in the file, each [levels, cells], or [cells, levels] in the case ``long``.
 Every rank sees its pieces of all of them through one MPI_Type_create_hindexed and moves them in one call. In memory its

@@ -8,11 +8,11 @@ unknowns, so that an unknown is strided by nvar elements inside its guard cells.
 blocks, which lie behind those of rank r - 1 in every file.
 
 Files: the checkpoint holds the tree (``lrefine``, ``nodetype``, ``gid``) and the grid (``coordinates``,
-``blocksize``, ``bndbox``) and each of the nvar unknowns as an array of doubles (blocks, nzb, nyb, nxb); a plot file
-the same and four unknowns (density, temperature, pressure, the first fluid) in single precision, at the centres or at
-the corners (one more per direction), from packed copies. The attributes of the original are left out. PnetCDF's
-nonblocking form hands ``unk`` over as a subarray, and so do MPI-IO and HDF5 (a hyperslab in memory); its blocking
-form copies each unknown before.
+``blocksize``, ``bndbox``) and each of the nvar unknowns as an array of doubles (blocks, nzb, nyb, nxb). A plot file
+holds the same and four unknowns (density, temperature, pressure, the first fluid) in single precision, from packed
+copies. They are at the centres or at the corners (one more per direction). The attributes of the original are left out.
+PnetCDF's nonblocking form hands ``unk`` over as a subarray, and so do MPI-IO and HDF5 (a hyperslab in memory); its
+blocking form copies each unknown before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Interleaved blocks: the ranks' blocks alternate through the whole file.
 
-Source: the "strided" access of IOR and of the LANL MPI-IO test (N-1 strided), written with one collective call under a
-strided file view, which is how an MPI-IO program expresses it; the noncontiguous test of ROMIO (noncontig.c) has the
-same layout.
+Source: the "strided" access of IOR and of the LANL MPI-IO test (N-1 strided), with one collective call under a strided
+file view, as an MPI-IO program expresses it. The noncontiguous test of ROMIO (noncontig.c) has the same layout.
 
 Layout: block i of rank r is at byte (i·ranks + r)·block. Memory is contiguous. The file type is one block with the
 extent of a whole row of blocks, so that the view repeats it.

@@ -7,8 +7,8 @@ r)·block_size + t·transfer_size) in a shared file. Through HDF5 each segment i
 random offsets the transfers of one segment are dealt to the ranks at random, each rank goes through its own in random
 order, and all segments repeat that.
 
-Configurations: Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms" (Table 3),
-which does not give the transfer size: it is IOR's default; Lockwood et al., "TOKIO on ClusterStor" (Table
+Configurations: Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms" (Table 3).
+It does not give the transfer size, so that is IOR's default. Lockwood et al., "TOKIO on ClusterStor" (Table
 "benchmarking configurations") with the options in the input files of github.com/NERSC/tokio-abc; ior-hard of IO500.
 """
 

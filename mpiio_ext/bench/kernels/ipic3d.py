@@ -5,12 +5,12 @@ H5hut; include/PSKOutput.h and inputoutput/Restart3D.cpp: restart files; inputfi
 He et al., "Pioneer: A Solution to Parallel I/O Workload Characterization and Generation", Section VI-A, trace on 1024
 processes, without its parameters.
 
-Fields: per output cycle a shared file with the nodes of the whole grid, E and B and for every species the density and
-the three components of the current, each an array (z, y, x) of doubles in H5Block's group ``Step#0``. A process has
-nxc × nyc × nzc cells and as many nodes, the last ones in a direction one more. Particles: per output cycle a shared
-file with charge, position and velocity of every species, each a one-dimensional array of doubles, process by process;
-the number of particles varies between processes. Restart: per process a file of its own with its nodes, both end
-layers included, and its particles, written without MPI in the original; the run that resumes reads it.
+Fields: per output cycle a shared file with the nodes of the whole grid. It has E and B, and for every species the
+density and the three components of the current. Each is an array (z, y, x) of doubles in H5Block's group ``Step#0``. A
+process has nxc × nyc × nzc cells and as many nodes, the last ones in a direction one more. Particles: per output cycle
+a shared file with charge, position and velocity of every species, each a one-dimensional array of doubles, process by
+process; the number of particles varies between processes. Restart: per process a file of its own with its nodes, both
+end layers included, and its particles, written without MPI in the original; the run that resumes reads it.
 
 The original packs before it writes, so memory is dense. The scalars beside the arrays are left out.
 """

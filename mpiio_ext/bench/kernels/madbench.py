@@ -5,12 +5,12 @@ performance using a scientific-application derived benchmark", SC07), in the IO 
 out; Bez et al. run it with 64 processes and MPI-IO on one shared file, 16.2 GiB written and as much read.
 
 no_bin matrices of no_pix × no_pix doubles are distributed over a square of processes in ScaLAPACK's block-cyclic way
-with blocks of sblocksize; what a process has of a matrix is one run of its part of the file, which begins at a
-multiple of fblocksize bytes. S: every process writes its part of every matrix. W: all processes read no_gang matrices
-one after the other, then each of the no_gang gangs writes the product of one of them, distributed over the gang
-alone, into the place of the matrices that have been read. C: every gang reads its products. So all three phases move
-the same number of bytes per direction. IOMETHOD MPI is the interface ``mpiio``, IOMETHOD POSIX ``posix``; IOMODE
-ASYNC (MPI_File_iwrite, _iread, the wait one matrix later) is for the first.
+with blocks of sblocksize. What a process has of a matrix is one run of its part of the file, which begins at a multiple
+of fblocksize bytes. S: every process writes its part of every matrix. W: all processes read no_gang matrices one after
+the other, then each of the no_gang gangs writes the product of one of them, distributed over the gang alone, into the
+place of the matrices that have been read. C: every gang reads its products. So all three phases move the same number of
+bytes per direction. IOMETHOD MPI is the interface ``mpiio``, IOMETHOD POSIX ``posix``; IOMODE ASYNC (MPI_File_iwrite,
+_iread, the wait one matrix later) is for the first.
 
 The original opens its file once; here every phase opens it, because what a phase has written is verified before the
 next. Processes pass a token to let one of r_mod (w_mod) neighbours at a time read (write); barriers do that here.

@@ -9,10 +9,10 @@ that of the pattern ``btio`` (`mpiio_ext.bench.kernels.btio`). In memory each of
 with two ghost points on every side, MAX_CELL_DIM = problem_size / p + 1 points a side without them.
 
 I/O type "full" (`NasBtio`): one collective access per write, with the struct of the p subarrays as file type and in
-memory; PnetCDF makes one access per cell and, nonblocking, one wait per write; HDF5 selects all cells of a
-five-dimensional array. I/O type "simple" (`NasBtioSimple`): an independent access for every row of every cell. In
-both the file is written from its beginning to its end, closed, and read back in the same way, as the verification
-does. PnetCDF's original has the writes in an unlimited dimension, which places them as the fixed one does here.
+memory. PnetCDF makes one access per cell and, nonblocking, one wait per write. HDF5 selects all cells of a
+five-dimensional array. I/O type "simple" (`NasBtioSimple`): an independent access for every row of every cell. In both
+the file is written from its beginning to its end, closed, and read back in the same way, as the verification does.
+PnetCDF's original has the writes in an unlimited dimension, which places them as the fixed one does here.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A `Pattern` is geometry only: it knows neither MPI, nor a file, nor time. Its `write_plan` and `read_plan` say what one
 rank does, as `Plan`: one file view and a sequence of collective calls. Independently of the plans, `mask` says by its
-own formula which bytes of the file are written at all; the verification uses only `mask` and the value of every byte,
-and the unit tests compare `mask` with the union of all ranks' plans. Out of that come the files, phases and steps that
-make it a program like any kernel.
+own formula which bytes of the file are written at all. The verification uses only `mask` and the value of every byte.
+The unit tests compare `mask` with the union of all ranks' plans. Out of that come the files, phases and steps that make
+it a program like any kernel.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ played through every interface, verified and counted by `mpiio_ext.bench.executi
 application; a pattern (`mpiio_ext.bench.kernels.pattern`) is a program of one array.
 
 Rules that the unit tests check by brute force: in a phase, the ranks that share a file have the same sequence of opens,
-collective accesses, waits, syncs and closes of it; every element of every array (of a pattern: those that `written`
-names) is written at least once over all phases, by one rank per version; a phase that writes an array writes all of it;
-a read names the version that was written last.
+collective accesses, waits, syncs and closes of it. Every element of every array (of a pattern: those that `written`
+names) is written at least once over all phases, by one rank per version. A phase that writes an array writes all of it.
+A read names the version that was written last.
 """
 
 from __future__ import annotations

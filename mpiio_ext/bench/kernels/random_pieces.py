@@ -5,7 +5,7 @@ H. Lin, X. Ma, A. Choudhary, "Exploring I/O strategies for parallel sequence-sea
 collective here.
 
 Layout: the file is a row of slots of ``slot_bytes``. A slot has no owner with probability 1/8 and otherwise a random
-rank; its piece begins at a random byte of the first quarter of the slot and has a random length from one byte to the
+rank. Its piece begins at a random byte of the first quarter of the slot, and has a random length from one byte to the
 rest of the slot. Nothing is aligned. Each rank sees its own pieces through one MPI_Type_create_hindexed and moves them
 in one call. Every rank draws the same table from the same seed.
 """

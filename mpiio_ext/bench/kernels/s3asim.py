@@ -6,9 +6,9 @@ master for the next pair. The master sorts the results of a query by score and t
 the workers write. Results of query q follow those of query q - 1, so the file has neither gaps nor overlaps.
 
 Configuration: Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms" (Section
-5.1): 100 queries, uniformly 1 to 10 results of uniformly 6 to 45 088 768 bytes each, that is some 100 MB a query, 128
-fragments, individual writes and no synchronisation after a query. (Their Table 3 has 19.6 GB in all, more than 100
-such queries.)
+5.1). 100 queries, uniformly 1 to 10 results of uniformly 6 to 45 088 768 bytes each, that is some 100 MB a query. 128
+fragments, individual writes and no synchronisation after a query. (Their Table 3 has 19.6 GB in all, more than 100 such
+queries.)
 
 Ours: which pair goes to which worker is a matter of speed in the original; here the pairs are dealt in turn. The
 fragment of a result is uniformly random, and so is its rank by score. The seed is one whose queries write from 4 MB

@@ -1,10 +1,10 @@
 """VPIC-IO and BD-CATS-IO: particles of a plasma simulation, written by one code and clustered by another.
 
-Source: Lockwood et al., "TOKIO on ClusterStor" (Section "I/O performance regression tests"): every process writes 8
-Mi particles of eight properties, six floating-point and two integer ones, each a one-dimensional array of one shared
-HDF5 file, through H5Part; BD-CATS reads positions and momenta of all particles, 75 % of the bytes. Names and types
-are those of VPIC-IO (S. Byna et al., "Parallel I/O, analysis, and visualization of a trillion particle simulation",
-SC12): H5Part's group ``Step#0``, single precision, 32-bit identifiers. Rank r's particles follow those of rank r - 1.
+Source: Lockwood et al., "TOKIO on ClusterStor" (Section "I/O performance regression tests"): every process writes 8 Mi
+particles of eight properties, six floating-point and two integer ones. Each is a one-dimensional array of one shared
+HDF5 file, through H5Part. BD-CATS reads positions and momenta of all particles, 75 % of the bytes. Names and types are
+those of VPIC-IO (S. Byna et al., "Parallel I/O, analysis, and visualization of a trillion particle simulation", SC12):
+H5Part's group ``Step#0``, single precision, 32-bit identifiers. Rank r's particles follow those of rank r - 1.
 """
 
 from __future__ import annotations

@@ -131,8 +131,28 @@ def print_table(console: Console, summaries: Sequence[Measured]) -> None:
     console.print("\n" + "\n".join(_notes(summaries)), highlight=False)
 
 
+def _own_ways(summaries: Sequence[Measured]) -> list[str]:
+    """Return how the default method compares with the fastest other way, where one of those is without MPI-IO."""
+    rivals: dict[tuple[str, str, str], list[Measured]] = {}
+    for row in summaries:
+        way = interfaces.REGISTRY.get(row.key.interface)
+        if row.native and way is not None and (row.key.interface == "mpiio" or not way.through_mpi):
+            rivals.setdefault((row.key.variant, row.key.phase, row.key.operation), []).append(row)
+    found: dict[str, list[str]] = {}
+    for row in summaries:
+        others = rivals.get((row.key.variant, row.key.phase, row.key.operation), [])
+        if (row.key.interface, row.key.strategy) == ("mpiio", "auto") and len({r.key.interface for r in others}) > 1:
+            best = max(others, key=lambda other: other.bandwidth.median)
+            name = best.key.strategy if best.key.interface == "mpiio" else interface_title(best.key.interface)
+            found.setdefault(row.last.label, []).append(
+                f"{row.key.phase or row.key.operation} {row.bandwidth.median / best.bandwidth.median:.2f} ({name})")
+    return [f"auto ÷ the fastest other way, {label}: {', '.join(ratios)}" for label, ratios in found.items()]
+
+
 def print_worth(console: Console, summaries: Sequence[Measured]) -> None:
-    """Print for which kinds of access it is worth it."""
+    """Print for which kinds of access it is worth it, before that against what programs do without MPI-IO."""
+    for line in _own_ways(summaries):
+        console.print(line, highlight=False, soft_wrap=True)
     sentence = worth(kinds(summaries))
     if sentence:
         console.print(f"\n{sentence}", highlight=False, style="bold", soft_wrap=True)

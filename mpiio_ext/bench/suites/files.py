@@ -5,6 +5,7 @@ comma-separated one) and any number of ``[[kernels]]``::
 
     title = "What this is"
     source = "where the parameters are from"
+    about = "why its patterns are run"    # a line above the table
 
     [options]
     workload = "none"                     # patterns; "none" = kernels alone
@@ -14,7 +15,7 @@ comma-separated one) and any number of ``[[kernels]]``::
     [[kernels]]
     kernel = "vpic"                       # a name of `--list`
     name = "vpic-large"                   # of its rows, where the kernel is there more than once
-    about = "why it is run"               # a line behind the table
+    about = "why it is run"               # a line above the table
     interfaces = ["hdf5"]                 # default: all that the kernel has
     preset = "published"
     scale = 0.5
@@ -57,6 +58,7 @@ class Suite:
     where : the file, for messages
     text : the file's content, which is kept beside the results
     title, source : for people
+    about : a line on why its patterns are run, for people
     options : name of an option of the command line -> its value as it would be typed
     entries : of ``[[kernels]]``
     """
@@ -66,6 +68,7 @@ class Suite:
     text: str
     title: str
     source: str
+    about: str
     options: Mapping[str, Any]
     entries: tuple[KernelEntry, ...]
 
@@ -120,4 +123,5 @@ def load(name: str) -> Suite:
     except DocumentError as error:
         raise ArgumentError(f"{where}: {'; '.join(error.problems)}") from error
     return Suite(name=short, where=where, text=text, title=found.get("title", short), source=found.get("source", ""),
-                 options=found.get("options", {}), entries=tuple(found.get("kernels", ())))
+                 about=found.get("about", ""), options=found.get("options", {}),
+                 entries=tuple(found.get("kernels", ())))

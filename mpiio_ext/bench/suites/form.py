@@ -115,5 +115,6 @@ class SuiteForm(TypedDict, total=False):
 
     title: str
     source: str
+    about: str
     options: Annotated[dict[str, Any], made_of(dict[str, Any], _options)]
     kernels: list[Annotated[KernelEntry, made_of(_Entry, _entry)]]

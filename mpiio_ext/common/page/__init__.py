@@ -104,6 +104,11 @@ class Grid:
     note: str = ""
     folded: bool = False
 
+    @property
+    def cards(self) -> bool:
+        """Return whether it is a list of its rows where it is narrow: of many columns, or of several of words."""
+        return len(self.columns) > 3 or (len(self.columns) == 3 and not any(self.numbers))
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:

@@ -1,5 +1,6 @@
 /*
- * test_segment.c - shared memory that is another file, that has no room, or whose pages must be committed.
+ * test_segment.c - shared memory that is another file, that has no room, whose pages must be committed, or
+ *                  cannot be read any more.
  *
  * test_segment attach FOLDER | full | limited | committed KIND: "full" is run where /dev/shm and TMPDIR are small.
  */
@@ -13,6 +14,7 @@
 
 #include "check.h"
 #include "mpiox_segment.h"
+#include "mpiox_segment_guard.h"
 
 enum { BYTES = 8 * 1024 * 1024 };
 
@@ -148,12 +150,53 @@ static void committed(mpiox_segment_kind kind)
     mpiox_segment_free(&segment);
 }
 
+/* A file that is cut: what can be read is, the rest is private memory, and who asks is told. */
+static void torn(const char *folder)
+{
+    enum { PAGE = 4096 };
+    mpiox_segment segment, other;
+    mpiox_segment_address address;
+    mpiox_error error = {.code = MPIOX_OK};
+    char name[MPIOX_SEGMENT_NAME];
+
+    CHECK_EQUAL(mpiox_segment_create_in(folder, BYTES, name, &address, &segment, &error), 0);
+    CHECK_EQUAL(mpiox_segment_attach(&address, &other, &error), 0);
+    CHECK(other.on_disk);
+    char *bytes = other.base;
+    const mpiox_segment_empty empty = {
+        .ones = bytes + 3 * PAGE + 100, .ones_bytes = 50, .word = (void *)(bytes + 4 * PAGE), .value = 17};
+    memset(bytes, 'x', BYTES);
+    CHECK(mpiox_segment_guard(bytes, BYTES, &empty));
+    CHECK(!mpiox_segment_is_lost(bytes, BYTES));
+    CHECK_EQUAL(ftruncate(segment.fd, 2 * PAGE), 0);
+    CHECK_EQUAL(bytes[PAGE], 'x');
+    CHECK(!mpiox_segment_is_lost(bytes, BYTES)); /* nobody has touched it */
+    CHECK_EQUAL(bytes[3 * PAGE + 99], 0);
+    CHECK_EQUAL((unsigned char)bytes[3 * PAGE + 100], 255);
+    CHECK_EQUAL((unsigned char)bytes[3 * PAGE + 149], 255);
+    CHECK_EQUAL(bytes[3 * PAGE + 150], 0);
+    CHECK_EQUAL(*empty.word, 17);
+    CHECK_EQUAL(bytes[PAGE], 'x');
+    CHECK(atomic_load(&mpiox_segment_lost_some));
+    CHECK(!mpiox_segment_is_lost(bytes, 3 * PAGE));
+    CHECK(mpiox_segment_is_lost(bytes + 3 * PAGE - 1, 2));
+    CHECK(mpiox_segment_is_lost(bytes + 4 * PAGE, 1));
+    CHECK(!mpiox_segment_is_lost(bytes + 5 * PAGE, BYTES - 5 * PAGE));
+    mpiox_segment_unguard(bytes);
+    CHECK(!mpiox_segment_is_lost(bytes, BYTES));
+    mpiox_segment_free(&other);
+    mpiox_segment_seal(&segment, &address);
+    mpiox_segment_free(&segment);
+    unlink(name);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "attach") == 0) {
         wrong_files(MPIOX_SEGMENT_MEMFD, argv[2]);
         wrong_files(MPIOX_SEGMENT_FILE, argv[2]);
         in_a_folder(argv[2]);
+        torn(argv[2]);
     } else if (argc > 1 && strcmp(argv[1], "full") == 0) {
         full();
     } else if (argc > 1 && strcmp(argv[1], "limited") == 0) {

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -133,6 +134,19 @@ static void no_limit(void)
     CHECK_EQUAL(count, 0);
 }
 
+/* Sleeps do not change the timer slack that the program has given its thread. */
+static void slack_stays(void)
+{
+    enum { SLACK_NS = 77000 };
+    mpiox_backoff backoff = {0};
+
+    CHECK_EQUAL(prctl(PR_SET_TIMERSLACK, SLACK_NS), 0);
+    backoff.since = mpiox_now() - 1; /* no more yielding */
+    for (int i = 0; i < 100; i++)
+        mpiox_wait_backoff(&backoff);
+    CHECK_EQUAL(prctl(PR_GET_TIMERSLACK), SLACK_NS);
+}
+
 /* A process that was stopped has not waited. The child ends with 1 when its limit was reached. */
 static void stopped(void)
 {
@@ -162,6 +176,7 @@ int main(void)
     nobody_comes();
     signs_of_life();
     no_limit();
+    slack_stays();
     stopped();
     return check_exit();
 }

@@ -175,6 +175,23 @@ static void check_every_bit(void)
 }
 
 /* Seals: of this session, of this number, on these bytes. */
+/* The secret of a peer is another one on the wire, each time, and comes back; other calls are not changed. */
+static void check_masks(void)
+{
+    static const uint8_t key[MPIOX_HANDSHAKE_KEY] = {7};
+    mpiox_link_call_body call = {.op = MPIOX_OP_PEER, .arg = {11, 12, 13}}, first = call, second = call;
+    mpiox_link_mask_call(key, 1, &first);
+    mpiox_link_mask_call(key, 2, &second);
+    CHECK(first.arg[0] != 11 && first.arg[1] != 12 && first.arg[0] != second.arg[0] && first.arg[1] != second.arg[1]);
+    CHECK_EQUAL(first.arg[2], 13);
+    mpiox_link_mask_call(key, 1, &first);
+    CHECK(memcmp(&first, &call, sizeof call) == 0);
+    call.op = MPIOX_OP_OPEN;
+    second = call;
+    mpiox_link_mask_call(key, 1, &second);
+    CHECK(memcmp(&second, &call, sizeof call) == 0);
+}
+
 static void check_seals(void)
 {
     uint8_t keys[2][MPIOX_HANDSHAKE_KEY];
@@ -223,6 +240,7 @@ int main(int argc, char **argv)
     check_recorded();
     check_every_bit();
     check_seals();
+    check_masks();
     check_random(argc > 1 ? atol(argv[1]) : 1000, argc > 2 ? (unsigned)atol(argv[2]) : 1);
     return check_exit();
 }

@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
-enum { PAGE = 65536, SMALL = 4096, TOGETHER = 16, MOST_CALLS = 100000 };
+enum { PAGE = 65536, SMALL = 4096, TOGETHER = 16, MOST_CALLS = 100000, PATIENCE = 600000 /* of 100 us */ };
 
 /* Every write of the process goes through these instead of the C library's. */
 typedef struct write_call {
@@ -21,12 +21,15 @@ typedef struct write_call {
 static write_call calls[MOST_CALLS];
 static _Atomic int call_count;
 static _Atomic int call_delay_us;
+static _Atomic bool calls_wait; /* until this is false again */
 
 static void record(int64_t offset, int64_t bytes)
 {
     const int i = atomic_fetch_add(&call_count, 1);
     if (i < MOST_CALLS)
         calls[i] = (write_call){offset, bytes};
+    while (calls_wait)
+        usleep(1000);
     if (call_delay_us > 0)
         usleep((useconds_t)call_delay_us);
 }
@@ -150,15 +153,16 @@ static void file_order(void)
     const mpiox_cache *cache = start_server(&delegate, &options);
     const int id = mpiox_ring_join(cache), file = open_shared(cache, path, MPIOX_FILE_WRITABLE, 1, 1);
     call_count = 0;
-    call_delay_us = 300 * 1000; /* of the first request, for page 40 */
+    calls_wait = true; /* the first request, for page 40, until the others are there */
     CHECK_EQUAL(access_bytes(cache, file, true, bytes, 40 * SMALL, SMALL, NULL), MPIOX_OK);
     while (call_count == 0)
         usleep(1000);
-    call_delay_us = 0;
     for (int i = 0; i < 30; i++) /* pages 0 to 9, 12 to 21, 50 to 59, mixed */
         CHECK_EQUAL(
             access_bytes(cache, file, true, bytes, (int64_t[]){9, 21, 59}[i % 3] * SMALL - i / 3 * SMALL, SMALL, NULL),
             MPIOX_OK);
+    usleep(500 * 1000); /* the delegate's thread takes them over */
+    calls_wait = false;
     CHECK_EQUAL(flush_file(cache, file, false, false), MPIOX_OK);
     CHECK_EQUAL(call_count, 4);
     const int64_t expected[] = {40, 50, 0, 12}; /* upwards from where it was, then from the start */
@@ -177,6 +181,18 @@ static int64_t fills_of(const mpiox_cache *cache)
 {
     const mpiox_cache_counters sum = sum_of(cache);
     return counter(&sum.fills);
+}
+
+static int64_t flushes_of(const mpiox_cache *cache)
+{
+    const mpiox_cache_counters sum = sum_of(cache);
+    return counter(&sum.flushes);
+}
+
+static int64_t pages_read(const mpiox_cache *cache)
+{
+    const mpiox_cache_counters sum = sum_of(cache);
+    return counter(&sum.fills) + counter(&sum.prefetched);
 }
 
 /* Pages that are used again and again survive one pass over a file that is much larger than the cache. */
@@ -220,9 +236,8 @@ static void few_frames(int flags, bool all_touched)
     const mpiox_cache *cache = start_server(&delegate, &options);
     const int id = mpiox_ring_join(cache), file = open_shared(cache, path, flags, 1, 1);
     for (int i = 0; i < PAGES; i++) {
-        const mpiox_cache_counters sum = sum_of(cache);
         CHECK_EQUAL(access_bytes(cache, file, true, bytes, (int64_t)i * SMALL, SMALL, NULL), MPIOX_OK);
-        for (int tries = 0; tries < 10000 && counter(&sum.flushes) + 4 < i; tries++)
+        for (int tries = 0; tries < PATIENCE && flushes_of(cache) + 4 < i; tries++)
             usleep(100); /* the file system keeps up */
     }
     CHECK_EQUAL(close_shared(cache, file), MPIOX_OK);
@@ -254,6 +269,8 @@ static void reading_ahead(bool sequential)
         const int64_t ahead[4] = {page + 1, page + 2, page + 3, page + 4};
         access_how how = {.ahead = ahead, .ahead_count = 4};
         CHECK_EQUAL(access_bytes(cache, file, false, bytes, page * SMALL + 1000, 100, &how), MPIOX_OK);
+        for (int tries = 0; sequential && tries < 50 && pages_read(cache) < i + 2; tries++)
+            usleep(100); /* the next one is there, but for one that was not named yet */
     }
     const mpiox_cache_counters sum = sum_of(cache);
     const int64_t read_ahead = counter(&sum.prefetched), used = counter(&sum.prefetch_used);

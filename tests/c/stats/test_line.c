@@ -71,6 +71,8 @@ static void test_calls_of_the_mpi_library(void)
                "mpiio_ext: x: 4 ranks moved no data by this library; 2 calls of the MPI library not counted\n"));
     stats.native_calls = 0;
     CHECK(says(&stats, &about, "mpiio_ext: x: 4 ranks moved no data\n"));
+    stats.collective_writes = 0;
+    CHECK(says(&stats, &about, "mpiio_ext: x: 4 ranks moved no data: no data call reached this library\n"));
 }
 
 int main(void)

@@ -32,6 +32,13 @@ static int end(int part, bool *renamed)
     return mpiox_storage_staging_end(staging, part, (uint64_t)status.st_dev, (uint64_t)status.st_ino, renamed);
 }
 
+static bool is_pending(int part)
+{
+    struct stat status = {.st_ino = 0};
+    (void)stat(staging, &status);
+    return mpiox_storage_staging_pending(staging, part, (uint64_t)status.st_dev, (uint64_t)status.st_ino);
+}
+
 static void test_names(void)
 {
     char name[PATH_MAX], back[PATH_MAX], longest[NAME_MAX + 1];
@@ -63,7 +70,10 @@ static void test_the_last_gives_the_name(void)
     CHECK_EQUAL(mpiox_storage_staging_begin(staging, 2), 0); /* it has bytes again */
     CHECK_EQUAL(end(1, &renamed), 0);
     CHECK(!renamed && is_there(staging) && !is_there(path));
+    CHECK(!is_pending(1) && is_pending(2));
+    CHECK(!mpiox_storage_staging_pending(staging, 2, 1, 1)); /* another file has the staging name */
     CHECK_EQUAL(end(2, &renamed), 0);
+    CHECK(!is_pending(2));
     CHECK(renamed && is_there(path) && !is_there(staging) && !is_there(parts));
     CHECK_EQUAL(end(2, &renamed), 0); /* it has its name */
     CHECK(!renamed);

@@ -2,8 +2,9 @@
  * write_recording.c - a recording of calls that are told by lines on standard input, at any times.
  *
  * PROGRAM FOLDER [PRINT]: F NAME (files have numbers from 1 on); C OPERATION START DURATION DEPTH FILE OFFSET SIZE
- * RESULT COUNT MODE FILE2 COMM_SIZE HINTS OFFSET2 (a negative number: none); END STATE; KILL; RANK RANK RANKS. PRINT:
- * offsets of the fields of a record instead.
+ * RESULT COUNT MODE FILE2 COMM_SIZE HINTS OFFSET2 (a negative number: none); ENTER OPERATION START DEPTH FILE and LEAVE
+ * DEPTH, of a call that is told of while it lasts; PART WAITING START END (0: it lasts); END STATE; KILL; ABORT CODE
+ * TIME; RANK RANK RANKS. PRINT: offsets of the fields of a record instead.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -89,8 +90,18 @@ static void one(const char *line)
         mpiox_recording_stop(call.start);
     if (!again(&call))
         mpiox_recording_add(&call);
-    if (strncmp(name, "MPI_", 4) == 0 && call.depth == 0) /* the next one begins with nothing */
-        mpiox_trace_self.in_files = mpiox_trace_self.told = mpiox_trace_self.own = 0;
+    if (strncmp(name, "MPI_", 4) == 0 && call.depth == 0) { /* the next one begins with nothing */
+        mpiox_trace_self.in_files = mpiox_trace_self.unrecorded = mpiox_trace_self.told = 0;
+        mpiox_trace_self.waited = mpiox_trace_self.own = 0;
+    }
+}
+
+static void enter(const char *name, int64_t start, int64_t depth, int file)
+{
+    mpiox_tracefile_record call = {.start = start, .depth = depth, .file = numbers[file]};
+
+    call.operation = (uint8_t)operation_of(name);
+    mpiox_recording_begin(&call, strncmp(name, "MPI_", 4) == 0 ? operations[call.operation] : NULL);
 }
 
 static int print_layout(void)
@@ -98,23 +109,26 @@ static int print_layout(void)
 #define FIELD(name) printf("%s %zu\n", #name, offsetof(mpiox_recording_record, name))
     FIELD(module), FIELD(name), FIELD(values), FIELD(more), FIELD(counts), FIELD(mode), FIELD(renamed_from);
     FIELD(bytes), FIELD(max_byte), FIELD(consecutive), FIELD(sequential), FIELD(switches), FIELD(buckets);
-    FIELD(aligned), FIELD(first), FIELD(last), FIELD(busy), FIELD(longest), FIELD(longest_size), FIELD(value);
-    FIELD(often), FIELD(last_byte), FIELD(busy_until), FIELD(last_kind);
+    FIELD(aligned), FIELD(first), FIELD(last), FIELD(busy), FIELD(waited), FIELD(unrecorded);
+    FIELD(longest), FIELD(longest_size), FIELD(value), FIELD(often), FIELD(last_byte), FIELD(busy_until);
+    FIELD(last_kind);
     printf("sizes %zu %zu %zu %zu %zu\n", sizeof(mpiox_recording_record), sizeof(mpiox_recording_values),
            sizeof(mpiox_recording_lane), sizeof(mpiox_recording_segment), sizeof(mpiox_recording_step));
     printf("header %zu %zu %zu %zu\n", offsetof(mpiox_recording_header, used), offsetof(mpiox_recording_header, others),
-           offsetof(mpiox_recording_header, counts), sizeof(mpiox_recording_header));
+           offsetof(mpiox_recording_header, doing), sizeof(mpiox_recording_header));
     return 0;
 }
 
 int main(int argc, char **argv)
 {
     static char line[LINE];
-    int files = 0, rank, ranks, state, waiting;
-    int64_t start, end;
+    int files = 0, rank, ranks, state, waiting, file;
+    int64_t start, end, depth;
+    char name[64];
 
     if (argc > 2)
         return print_layout();
+    mpiox_trace_self.number = 1;
     mpiox_trace_place_folder(argv[1]);
     mpiox_trace_names_bound(mpiox_recording_bound(), MPIOX_RECORDING_OTHERS);
     while (fgets(line, sizeof line, stdin) != NULL) {
@@ -127,7 +141,17 @@ int main(int argc, char **argv)
             mpiox_recording_rank();
         } else if (sscanf(line, "PART %d %" SCNd64 " %" SCNd64, &waiting, &start, &end) == 3) {
             mpiox_trace_self.own = 1;
-            mpiox_recording_add_part(waiting, start, end);
+            mpiox_recording_in_own();
+            if (end == 0)
+                mpiox_recording_in_part(waiting, start);
+            else
+                mpiox_recording_add_part(waiting, start, end);
+        } else if (sscanf(line, "ENTER %63s %" SCNd64 " %" SCNd64 " %d", name, &start, &depth, &file) == 4) {
+            enter(name, start, depth, file);
+        } else if (sscanf(line, "LEAVE %" SCNd64, &depth) == 1) {
+            mpiox_recording_done(0, depth);
+        } else if (sscanf(line, "ABORT %d %" SCNd64, &state, &start) == 2) {
+            mpiox_recording_tell_abort(state, start);
         } else if (sscanf(line, "END %d", &state) == 1) {
             mpiox_recording_end(state, true);
         } else if (strcmp(line, "KILL") == 0) {

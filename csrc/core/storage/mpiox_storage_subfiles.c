@@ -1,0 +1,445 @@
+/*
+ * mpiox_storage_subfiles.c - the back end that deals one logical file over several.
+ *
+ * Problem.    A request of the logical file is one of a subfile, or of several; a subfile may end before the logical
+ *             file does, and a process can hold only so many descriptors.
+ * Algorithm.  A transfer moves up to the end of its unit, by the back end of that subfile; the loop that finishes short
+ *             transfers makes the rest. Of a list, the calls that lie in one unit go to their subfile together. Each
+ *             subfile is a handle of its own (posix, ring, direct, fault), opened at its first use; the one that comes
+ *             round next is closed when a quarter of the process's descriptors are in use, but for the first, which
+ *             carries the locks. What is read behind the end of a subfile is a hole if the logical file goes on: the
+ *             subfile that had the last byte when this was asked last is looked at first.
+ * Guarantee.  A subfile that is not accessed is not opened, but for the first. One access in a unit is one call.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "mpiox_storage_internal.h"
+#include "mpiox_storage_refresh.h"
+#include "mpiox_storage_subfiles.h"
+#include "mpiox_storage_subfiles_files.h"
+
+enum { CUT_VECTORS = 64, LEAST_OPEN = 8, TOGETHER = 256 };
+
+typedef struct member {
+    mpiox_storage *storage; /* NULL: it is closed */
+    int users;
+    atomic_bool written; /* since the last sync */
+} member;
+
+typedef struct subfiles_state {
+    mpiox_storage_subfiles index; /* owned */
+    mpiox_storage_options options;
+    int flags, rank;
+    pthread_mutex_t lock; /* guards what follows */
+    int32_t open_count, most_open, hand;
+    int sys_errno;           /* of a close that was in between */
+    _Atomic int32_t longest; /* had the logical file's last byte when somebody looked */
+    member files[];
+} subfiles_state;
+
+/* ---- handles of subfiles ----------------------------------------------------------------------------------------- */
+
+/* Close one that nobody uses, if there is one. */
+static bool close_one(subfiles_state *state)
+{
+    for (int32_t looked = 0; looked < state->index.count; looked++) {
+        const int32_t i = state->hand++ % state->index.count;
+        member *f = &state->files[i];
+        state->hand %= state->index.count;
+        if (i == 0 || f->storage == NULL || f->users > 0)
+            continue;
+        if (mpiox_storage_close(f->storage) != MPIOX_OK && state->sys_errno == 0)
+            state->sys_errno = errno;
+        f->storage = NULL;
+        state->open_count--;
+        return true;
+    }
+    return false;
+}
+
+/* 0 or -errno. */
+static int open_subfile(mpiox_storage *storage, int32_t number)
+{
+    subfiles_state *state = storage->state;
+    member *f = &state->files[number];
+    mpiox_error error = {.code = MPIOX_OK};
+    char path[PATH_MAX];
+    if (!mpiox_storage_subfiles_path(&state->index, number, path, sizeof path))
+        return -ENAMETOOLONG;
+    while (state->open_count >= state->most_open && close_one(state))
+        continue;
+    int code;
+    do
+        code = mpiox_storage_open_stack(path, state->flags | O_NOFOLLOW, state->rank, &state->options, &f->storage,
+                                        &error);
+    while (code != MPIOX_OK && (error.sys_errno == EMFILE || error.sys_errno == ENFILE) && close_one(state));
+    if (code != MPIOX_OK) {
+        f->storage = NULL;
+        return code == MPIOX_E_NOMEM ? -ENOMEM : error.sys_errno != 0 ? -error.sys_errno : -EINVAL;
+    }
+    state->open_count++;
+    f->storage->most_written = storage->most_written;
+    if (storage->exact)
+        mpiox_storage_read_exactly(f->storage);
+    return 0;
+}
+
+/* The handle of a subfile, which stays until it is released. 0 or -errno. */
+static int acquire(mpiox_storage *storage, int32_t number, bool write, mpiox_storage **out)
+{
+    subfiles_state *state = storage->state;
+    member *f = &state->files[number];
+    pthread_mutex_lock(&state->lock);
+    const int code = f->storage != NULL ? 0 : open_subfile(storage, number);
+    if (code == 0) {
+        f->users++;
+        f->written |= write;
+        *out = f->storage;
+    }
+    pthread_mutex_unlock(&state->lock);
+    return code;
+}
+
+static void release(mpiox_storage *storage, int32_t number)
+{
+    subfiles_state *state = storage->state;
+    pthread_mutex_lock(&state->lock);
+    state->files[number].users--;
+    pthread_mutex_unlock(&state->lock);
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of a subfile, or -errno. */
+static int64_t bytes_of(mpiox_storage *storage, int32_t number)
+{
+    const subfiles_state *state = storage->state;
+    char path[PATH_MAX];
+    struct statx status;
+    if (!mpiox_storage_subfiles_path(&state->index, number, path, sizeof path))
+        return -ENAMETOOLONG;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | (storage->exact ? AT_STATX_FORCE_SYNC : 0), STATX_SIZE, &status) !=
+        0)
+        return -errno;
+    return (int64_t)status.stx_size;
+}
+
+/* Where the logical file ends by one of its subfiles, or -errno. */
+static int64_t end_by(mpiox_storage *storage, int32_t number)
+{
+    const subfiles_state *state = storage->state;
+    const int64_t bytes = bytes_of(storage, number);
+    return bytes < 0 ? bytes : mpiox_storage_subfiles_reach(state->index.unit, state->index.count, number, bytes);
+}
+
+static int subfiles_size(mpiox_storage *storage, int64_t *bytes)
+{
+    subfiles_state *state = storage->state;
+    *bytes = 0;
+    for (int32_t i = 0; i < state->index.count; i++) {
+        const int64_t end = end_by(storage, i);
+        if (end < 0)
+            return (int)end;
+        if (end > *bytes) {
+            *bytes = end;
+            state->longest = i;
+        }
+    }
+    return 0;
+}
+
+/* A subfile ends at or before `place`. What of `wanted` bytes at `offset` is in the logical file all the same? Or
+ * -errno. */
+static int64_t hole_bytes(mpiox_storage *storage, mpiox_storage_place place, int64_t offset, int64_t wanted)
+{
+    const subfiles_state *state = storage->state;
+    const int64_t own = bytes_of(storage, place.subfile), end = end_by(storage, state->longest);
+    int64_t size = end;
+    int code = 0;
+    if (own < 0 || own > place.offset) /* more has come to it, or the end is what a layer below says it is */
+        return own < 0 ? own : 0;
+    if (end < 0 || end < offset + wanted)
+        code = subfiles_size(storage, &size);
+    if (code != 0 || size <= offset)
+        return code;
+    return size - offset < wanted ? size - offset : wanted;
+}
+
+/* ---- transfers --------------------------------------------------------------------------------------------------- */
+
+static void clear(const struct iovec *iov, int64_t bytes)
+{
+    for (; bytes > 0; iov++) {
+        const size_t step = (uint64_t)bytes < iov->iov_len ? (size_t)bytes : iov->iov_len;
+        if (step > 0)
+            memset(iov->iov_base, 0, step);
+        bytes -= (int64_t)step;
+    }
+}
+
+static int64_t read_hole(mpiox_storage *storage, mpiox_storage_place place, const struct iovec *iov, int iov_count,
+                         int64_t offset)
+{
+    const int64_t bytes = hole_bytes(storage, place, offset, mpiox_storage_request_bytes(iov, iov_count, 0));
+    if (bytes > 0)
+        clear(iov, bytes);
+    return bytes;
+}
+
+static int64_t subfiles_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
+                                 int64_t offset)
+{
+    const subfiles_state *state = storage->state;
+    const mpiox_storage_place place = mpiox_storage_subfiles_place(state->index.unit, state->index.count, offset);
+    struct iovec part[CUT_VECTORS];
+    mpiox_storage *inner;
+    if (mpiox_storage_request_bytes(iov, iov_count, 0) > place.left) {
+        iov_count = mpiox_storage_cut(iov, iov_count, place.left, part, CUT_VECTORS);
+        iov = part;
+    }
+    const int code = acquire(storage, place.subfile, write, &inner);
+    if (code != 0)
+        return code;
+    const int64_t moved = inner->backend->transfer(inner, write, iov, iov_count, place.offset);
+    release(storage, place.subfile);
+    return moved == 0 && !write ? read_hole(storage, place, iov, iov_count, offset) : moved;
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+/* The calls of a list that lie in units of one subfile, from the first one on, in its places. */
+typedef struct together {
+    mpiox_storage_call calls[TOGETHER];
+    int from[TOGETHER], count; /* in the list */
+} together;
+
+static void gather(const subfiles_state *state, mpiox_storage_call *calls, int count, int first, bool *seen,
+                   together *out)
+{
+    const int32_t subfile =
+        mpiox_storage_subfiles_place(state->index.unit, state->index.count, calls[first].offset).subfile;
+    out->count = 0;
+    for (int i = first; i < count && out->count < TOGETHER; i++) {
+        const mpiox_storage_place place = mpiox_storage_subfiles_place(state->index.unit, state->index.count,
+                                                                       calls[i].offset);
+        if (seen[i] || place.subfile != subfile)
+            continue;
+        seen[i] = true;
+        if (calls[i].skip || mpiox_storage_request_bytes(calls[i].iov, calls[i].iov_count, 0) > place.left)
+            continue;
+        out->from[out->count] = i;
+        out->calls[out->count] = calls[i];
+        out->calls[out->count++].offset = place.offset;
+    }
+}
+
+/* What ends in a hole, or was not begun, is left to single transfers. False: one has failed. */
+static bool settle(bool write, const together *t, mpiox_storage_call *calls)
+{
+    bool fine = true;
+    for (int i = 0; i < t->count; i++) {
+        const int64_t moved = t->calls[i].moved;
+        calls[t->from[i]].moved = moved == 0 && !write ? MPIOX_STORAGE_NOT_STARTED : moved;
+        fine &= moved >= 0 || moved == MPIOX_STORAGE_NOT_STARTED;
+    }
+    return fine;
+}
+
+static void subfiles_many(mpiox_storage *storage, bool write, mpiox_storage_call *calls, int count)
+{
+    const subfiles_state *state = storage->state;
+    bool seen[TOGETHER] = {false}, fine = true;
+    together t;
+    if (state->options.kind == MPIOX_STORAGE_POSIX || (state->options.kind == MPIOX_STORAGE_AUTO && write) ||
+        count > TOGETHER) /* one by one is as good, or all that there is */
+        return;
+    for (int first = 0; fine && first < count; first++) {
+        mpiox_storage *inner;
+        if (seen[first])
+            continue;
+        gather(state, calls, count, first, seen, &t);
+        const int32_t subfile =
+            mpiox_storage_subfiles_place(state->index.unit, state->index.count, calls[first].offset).subfile;
+        if (t.count < 2 || acquire(storage, subfile, write, &inner) != 0)
+            continue;
+        if (inner->backend->many != NULL)
+            inner->backend->many(inner, write, t.calls, t.count);
+        release(storage, subfile);
+        fine = settle(write, &t, calls);
+    }
+}
+
+/* ---- the whole file ---------------------------------------------------------------------------------------------- */
+
+static int subfiles_sync(mpiox_storage *storage)
+{
+    subfiles_state *state = storage->state;
+    int code = state->sys_errno;
+    state->sys_errno = 0;
+    for (int32_t i = 0; i < state->index.count; i++) {
+        mpiox_error error = {.code = MPIOX_OK};
+        mpiox_storage *inner;
+        if (!state->files[i].written)
+            continue;
+        state->files[i].written = false; /* before: what is written meanwhile is another sync's */
+        const int opened = acquire(storage, i, false, &inner);
+        if (opened == 0) {
+            mpiox_storage_sync(inner, &error);
+            release(storage, i);
+        }
+        state->files[i].written |= opened != 0 || error.code != MPIOX_OK;
+        if (code == 0)
+            code = opened != 0 ? -opened : error.code != MPIOX_OK ? error.sys_errno : 0;
+    }
+    return -code;
+}
+
+static int subfiles_reserve(mpiox_storage *storage, int64_t bytes)
+{
+    const subfiles_state *state = storage->state;
+    int code = 0;
+    for (int32_t i = 0; code == 0 && i < state->index.count; i++) {
+        const int64_t share = mpiox_storage_subfiles_share(state->index.unit, state->index.count, i, bytes);
+        mpiox_error error = {.code = MPIOX_OK};
+        mpiox_storage *inner;
+        if (share == 0)
+            continue;
+        code = acquire(storage, i, true, &inner);
+        if (code != 0)
+            return code;
+        if (mpiox_storage_reserve(inner, share, &error) != MPIOX_OK)
+            code = error.sys_errno != 0 ? -error.sys_errno : -EIO;
+        release(storage, i);
+    }
+    return code;
+}
+
+static int subfiles_resize(mpiox_storage *storage, int64_t bytes, int part, int parts)
+{
+    const subfiles_state *state = storage->state;
+    int code = 0;
+    for (int32_t i = part; code == 0 && i < state->index.count; i += parts) {
+        mpiox_storage *inner;
+        code = acquire(storage, i, true, &inner);
+        if (code != 0)
+            return code;
+        code = -mpiox_storage_cut_file(inner->fd,
+                                       mpiox_storage_subfiles_share(state->index.unit, state->index.count, i, bytes));
+        release(storage, i);
+    }
+    return code;
+}
+
+static int subfiles_refresh(mpiox_storage *storage)
+{
+    const subfiles_state *state = storage->state;
+    int code = 0;
+    for (int32_t i = 0; i < state->index.count; i++) {
+        mpiox_error error = {.code = MPIOX_OK};
+        mpiox_storage *inner;
+        if (state->files[i].storage == NULL || acquire(storage, i, false, &inner) != 0)
+            continue;
+        if (mpiox_storage_refresh(inner, &error) != MPIOX_OK && code == 0)
+            code = error.sys_errno != 0 ? -error.sys_errno : -EIO;
+        release(storage, i);
+    }
+    return code;
+}
+
+static void discard_state(subfiles_state *state)
+{
+    pthread_mutex_destroy(&state->lock);
+    mpiox_storage_subfiles_free(&state->index);
+    free(state);
+}
+
+static int subfiles_close(mpiox_storage *storage)
+{
+    subfiles_state *state = storage->state;
+    int code = state->sys_errno;
+    for (int32_t i = 0; i < state->index.count; i++) {
+        if (mpiox_storage_close(state->files[i].storage) != MPIOX_OK && code == 0)
+            code = errno;
+    }
+    discard_state(state);
+    return -code;
+}
+
+static const mpiox_storage_backend subfiles_backend = {
+    .name = "subfiles",
+    .transfer = subfiles_transfer,
+    .close = subfiles_close,
+    .many = subfiles_many,
+    .sync = subfiles_sync,
+    .reserve = subfiles_reserve,
+    .resize = subfiles_resize,
+    .size = subfiles_size,
+    .refresh = subfiles_refresh,
+};
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static int32_t most_open(int32_t count)
+{
+    struct rlimit limit;
+    int64_t most = LEAST_OPEN;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && (int64_t)(limit.rlim_cur / 4) > most)
+        most = (int64_t)(limit.rlim_cur / 4);
+    return most < count ? (int32_t)most : count;
+}
+
+/* The index is taken over. */
+static int open_index(mpiox_storage_subfiles *index, int flags, int rank, const mpiox_storage_options *options,
+                      mpiox_storage **out, mpiox_error *error)
+{
+    mpiox_storage *storage = calloc(1, sizeof *storage), *first;
+    subfiles_state *state = calloc(1, sizeof *state + sizeof state->files[0] * (size_t)index->count);
+    if (storage == NULL || state == NULL) {
+        free(storage);
+        free(state);
+        mpiox_storage_subfiles_free(index);
+        return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open");
+    }
+    state->index = *index;
+    state->flags = flags;
+    state->rank = rank;
+    state->most_open = most_open(index->count);
+    if (options != NULL)
+        state->options = *options;
+    pthread_mutex_init(&state->lock, NULL);
+    *storage = (mpiox_storage){.backend = &subfiles_backend, .fd = -1, .state = state};
+    const int code = acquire(storage, 0, false, &first);
+    if (code != 0) {
+        discard_state(state);
+        free(storage);
+        return mpiox_error_set(error, MPIOX_E_IO, -code, -1, -1, "open (a subfile)");
+    }
+    storage->fd = first->fd;
+    release(storage, 0);
+    *out = storage;
+    return MPIOX_OK;
+}
+
+int mpiox_storage_subfiles_open(const char *path, int flags, int rank, const mpiox_storage_options *options,
+                                mpiox_storage **out, mpiox_error *error)
+{
+    mpiox_storage_subfiles index;
+    const char *why;
+    *out = NULL;
+    const int code = mpiox_storage_subfiles_read(path, &index, &why);
+    if (code != 0)
+        return mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "open (the index of subfiles)");
+    return open_index(&index, flags, rank, options, out, error);
+}
+
+const mpiox_storage_subfiles *mpiox_storage_subfiles_of(const mpiox_storage *storage)
+{
+    return storage->backend == &subfiles_backend ? &((const subfiles_state *)storage->state)->index : NULL;
+}

@@ -1,0 +1,14 @@
+/* mpiox_storage_subfiles.h - the back end that deals one logical file over several (mpiox_storage_subfiles_index.h). */
+#ifndef MPIOX_STORAGE_SUBFILES_H
+#define MPIOX_STORAGE_SUBFILES_H
+
+#include "mpiox_storage.h"
+#include "mpiox_storage_subfiles_index.h"
+
+/* As mpiox_storage_open(), of the file whose index is at `path`. storage->fd is the first subfile's. */
+int mpiox_storage_subfiles_open(const char *path, int flags, int rank, const mpiox_storage_options *options,
+                                mpiox_storage **out, mpiox_error *error);
+/* How the file is cut; NULL: it is no file of subfiles. Borrowed. */
+const mpiox_storage_subfiles *mpiox_storage_subfiles_of(const mpiox_storage *storage);
+
+#endif

@@ -1,0 +1,452 @@
+/*
+ * mpiox_storage_subfiles_files.c - index and subfiles in the file system: made, replaced, removed. See
+ * mpiox_storage_subfiles_files.h.
+ *
+ * A file is there once its index is: subfiles are made first, under an ID that nothing has, and the index is put into
+ * its place without replacing anything. What is new is made exclusively and through no link.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mpiox_storage_internal.h"
+#include "mpiox_storage_lock.h"
+#include "mpiox_storage_subfiles_files.h"
+
+static const char head_line[] = "mpiio_ext subfiles ";
+
+enum { INDEX_BYTES_MOST = 8 << 20, PERMISSIONS = 0666, FOLDER_PERMISSIONS = 0777, NAME_ROOM = 52, TAG_MOST = 99 };
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+bool mpiox_storage_subfiles_path(const mpiox_storage_subfiles *subfiles, int32_t subfile, char *path, int64_t bytes)
+{
+    const char *name = subfiles->names[subfile], *index = subfiles->index;
+    const int folder = name[0] == '/' ? 0 : (int)(base_of(index) - index);
+    return snprintf(path, (size_t)bytes, "%.*s%s", folder, index, name) < bytes;
+}
+
+/* ID.NUMBER of each, in a folder beside the index. 0 or an errno. */
+static int name_subfiles(mpiox_storage_subfiles *subfiles)
+{
+    const char *name = base_of(subfiles->index);
+    const size_t room = strlen(name) + NAME_ROOM;
+    free(subfiles->text);
+    subfiles->text = malloc(room * (size_t)subfiles->count);
+    if (subfiles->names == NULL)
+        subfiles->names = calloc((size_t)subfiles->count, sizeof *subfiles->names);
+    if (subfiles->text == NULL || subfiles->names == NULL)
+        return ENOMEM;
+    for (int32_t i = 0; i < subfiles->count; i++) {
+        subfiles->names[i] = subfiles->text + room * (size_t)i;
+        snprintf(subfiles->names[i], room, "%s.subfiles/%016" PRIx64 ".%" PRId32, name, subfiles->id, i);
+    }
+    return 0;
+}
+
+static uint64_t random_number(void)
+{
+    uint64_t number = 0;
+    while (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        continue;
+    return number;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+/* All of a regular file of at most so many bytes; NULL with errno. */
+static char *read_small(const char *path, int64_t *bytes)
+{
+    struct stat status;
+    const int fd = mpiox_storage_descriptor(path, O_RDONLY | O_NONBLOCK);
+    if (fd < 0) {
+        errno = -fd;
+        return NULL;
+    }
+    int code = fstat(fd, &status) != 0                                         ? errno
+               : !S_ISREG(status.st_mode) || status.st_size > INDEX_BYTES_MOST ? EILSEQ
+                                                                               : 0;
+    char *text = code == 0 ? malloc((size_t)status.st_size + 1) : NULL;
+    *bytes = 0;
+    while (text != NULL && *bytes < status.st_size) {
+        const ssize_t got = pread(fd, text + *bytes, (size_t)(status.st_size - *bytes), *bytes);
+        if (got > 0)
+            *bytes += got;
+        else if (got == 0 || errno != EINTR)
+            break;
+    }
+    close(fd);
+    errno = code != 0 ? code : ENOMEM;
+    return text;
+}
+
+bool mpiox_storage_subfiles_is_index(const char *path)
+{
+    char start[sizeof head_line - 1];
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < (off_t)sizeof start ||
+        status.st_size > INDEX_BYTES_MOST)
+        return false;
+    const int fd = mpiox_storage_descriptor(path, O_RDONLY | O_NONBLOCK);
+    const bool is = fd >= 0 && pread(fd, start, sizeof start, 0) == (ssize_t)sizeof start &&
+                    memcmp(start, head_line, sizeof start) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+int mpiox_storage_subfiles_read(const char *path, mpiox_storage_subfiles *out, const char **why)
+{
+    int64_t bytes;
+    char *text = read_small(path, &bytes);
+    *out = (mpiox_storage_subfiles){.size = -1};
+    *why = "it cannot be read";
+    if (text == NULL)
+        return errno;
+    if (bytes < (int64_t)sizeof head_line || memcmp(text, head_line, sizeof head_line - 1) != 0) {
+        free(text);
+        return EILSEQ;
+    }
+    const int code = mpiox_storage_subfiles_parse(text, bytes, out, why);
+    if (code != MPIOX_OK)
+        return code == MPIOX_E_NOMEM ? ENOMEM : EBADMSG;
+    out->index = realpath(path, NULL);
+    if (out->index != NULL)
+        return 0;
+    const int saved = errno;
+    mpiox_storage_subfiles_free(out);
+    return saved;
+}
+
+int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t *bad)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    for (int32_t i = 0; i < subfiles->count; i++) {
+        *bad = i;
+        if (!mpiox_storage_subfiles_path(subfiles, i, path, sizeof path))
+            return ENAMETOOLONG;
+        if (lstat(path, &status) != 0)
+            return errno;
+        if (!S_ISREG(status.st_mode))
+            return ELOOP;
+        if (subfiles->size >= 0 &&
+            status.st_size != mpiox_storage_subfiles_share(subfiles->unit, subfiles->count, i, subfiles->size))
+            return EBADMSG;
+    }
+    return 0;
+}
+
+/* ---- the index in its place -------------------------------------------------------------------------------------- */
+
+/* Without replacing anything. A file system that cannot promise that is asked before. 0 or an errno. */
+int mpiox_storage_give_name(const char *from, const char *to)
+{
+    struct stat status;
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    if (lstat(to, &status) == 0)
+        return EEXIST;
+    return rename(from, to) == 0 ? 0 : errno;
+}
+
+static int write_all(int fd, const char *text)
+{
+    const size_t bytes = strlen(text);
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t moved = write(fd, text + done, bytes - done);
+        if (moved > 0)
+            done += (size_t)moved;
+        else if (moved == 0 || errno != EINTR)
+            return moved == 0 ? ENOSPC : errno;
+    }
+    return 0;
+}
+
+/* A new file with this text and, beside the umask, these permissions; on stable storage. */
+static int write_new(const char *path, const char *text, const struct stat *like)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PERMISSIONS);
+    if (fd < 0)
+        return errno;
+    int code = like != NULL && fchmod(fd, like->st_mode & 07777) != 0 ? errno : 0;
+    if (code == 0)
+        code = write_all(fd, text);
+    if (code == 0 && fsync(fd) != 0)
+        code = errno;
+    if (close(fd) != 0 && code == 0)
+        code = errno;
+    if (code != 0)
+        unlink(path);
+    return code;
+}
+
+/* `made`: there was none before, and what has come to be meanwhile is not replaced. */
+static int put_index(const mpiox_storage_subfiles *subfiles, bool made)
+{
+    const char *name = base_of(subfiles->index);
+    char path[PATH_MAX];
+    struct stat before;
+    if (strlen(name) + 32 > NAME_MAX ||
+        (size_t)snprintf(path, sizeof path, "%.*s.%s.index-%016" PRIx64, (int)(name - subfiles->index), subfiles->index,
+                         name, random_number()) >= sizeof path)
+        return ENAMETOOLONG;
+    if (!made && lstat(subfiles->index, &before) != 0)
+        return errno;
+    char *text = mpiox_storage_subfiles_format(subfiles, name);
+    int code = text != NULL ? write_new(path, text, made ? NULL : &before) : ENOMEM;
+    free(text);
+    if (code != 0)
+        return code;
+    code = made ? mpiox_storage_give_name(path, subfiles->index) : rename(path, subfiles->index) == 0 ? 0 : errno;
+    if (code != 0)
+        unlink(path);
+    return code;
+}
+
+/* ---- who writes -------------------------------------------------------------------------------------------------- */
+
+/* The first subfile, with as much right as there is; -1: it cannot be opened. */
+static int open_first(const mpiox_storage_subfiles *subfiles)
+{
+    char path[PATH_MAX];
+    if (!mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path))
+        return -1;
+    const int fd = mpiox_storage_descriptor(path, O_RDWR | O_NOFOLLOW);
+    return fd >= 0 ? fd : mpiox_storage_descriptor(path, O_RDONLY | O_NOFOLLOW);
+}
+
+/* Say so to others; -1: there are no locks. */
+static int take_guard(const mpiox_storage_subfiles *subfiles)
+{
+    const int fd = open_first(subfiles);
+    if (fd < 0 || mpiox_storage_guard(fd, MPIOX_GUARD_SHARED) == 0)
+        return fd < 0 ? -1 : fd;
+    close(fd);
+    return -1;
+}
+
+static void drop_guard(int *guard)
+{
+    if (*guard >= 0)
+        close(*guard);
+    *guard = -1;
+}
+
+/* ---- making and removing ----------------------------------------------------------------------------------------- */
+
+/* The subfiles up to `made` of them, and their folder if it is empty then. */
+static int remove_subfiles(const mpiox_storage_subfiles *subfiles, int32_t made)
+{
+    char path[PATH_MAX];
+    int code = 0;
+    for (int32_t i = 0; i < made; i++) {
+        if (!mpiox_storage_subfiles_path(subfiles, i, path, sizeof path))
+            return ENAMETOOLONG;
+        if (unlink(path) != 0 && errno != ENOENT && code == 0)
+            code = errno;
+    }
+    if (code == 0 && mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path)) {
+        *strrchr(path, '/') = '\0';
+        const size_t length = strlen(path), suffix = sizeof ".subfiles" - 1;
+        if (length > suffix && strcmp(path + length - suffix, ".subfiles") == 0)
+            (void)rmdir(path); /* others may have files in it */
+    }
+    return code;
+}
+
+int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles)
+{
+    const int code = remove_subfiles(subfiles, subfiles->count);
+    return code != 0 ? code : unlink(subfiles->index) == 0 ? 0 : errno;
+}
+
+/* Of a name without a tag, which gets one that is > 0. There is room for it. */
+static void set_tag(char *name, int tag)
+{
+    char *end = strrchr(name, '/') + 1 + 16; /* the ID */
+    end += 1 + strspn(end + 1, "0123456789");
+    end[0] = '\0';
+    if (tag > 0)
+        snprintf(end, 12, ".%d", tag);
+}
+
+/* One, under the first name that lies where it may. 0 or an errno. */
+static int make_subfile(const mpiox_storage_subfiles *subfiles, int32_t number,
+                        const mpiox_storage_subfiles_places *places)
+{
+    char path[PATH_MAX];
+    for (int tag = 0;; tag++) {
+        set_tag(subfiles->names[number], tag);
+        if (!mpiox_storage_subfiles_path(subfiles, number, path, sizeof path))
+            return ENAMETOOLONG;
+        const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PERMISSIONS);
+        if (fd < 0)
+            return errno;
+        const bool fits = places == NULL || places->fits(fd, number, tag == TAG_MOST, places->context);
+        if (close(fd) != 0 || (!fits && unlink(path) != 0))
+            return errno;
+        if (fits)
+            return 0;
+    }
+}
+
+/* EEXIST: something has the name of one. */
+static int make_subfiles(const mpiox_storage_subfiles *subfiles, const mpiox_storage_subfiles_places *places)
+{
+    for (int32_t i = 0; i < subfiles->count; i++) {
+        const int code = make_subfile(subfiles, i, places);
+        if (code != 0) {
+            remove_subfiles(subfiles, i);
+            return code;
+        }
+    }
+    return 0;
+}
+
+/* For a path whose last component need not be there. NULL with errno. */
+static char *absolute(const char *path)
+{
+    const char *name = base_of(path);
+    char folder[PATH_MAX], *real, *out = NULL;
+    if ((size_t)snprintf(folder, sizeof folder, "%.*s", (int)(name - path), path) >= sizeof folder) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    real = realpath(folder[0] != '\0' ? folder : ".", NULL);
+    if (real != NULL && asprintf(&out, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0)
+        out = NULL;
+    free(real);
+    return out;
+}
+
+static int make_folder(const mpiox_storage_subfiles *subfiles)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    if (!mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path))
+        return ENAMETOOLONG;
+    *strrchr(path, '/') = '\0';
+    if (mkdir(path, FOLDER_PERMISSIONS) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return errno;
+    return lstat(path, &status) != 0 ? errno : S_ISDIR(status.st_mode) ? 0 : EEXIST;
+}
+
+static int create(mpiox_storage_subfiles *out, const mpiox_storage_subfiles_places *places, int *guard)
+{
+    int code;
+    do {
+        out->id = random_number();
+        code = name_subfiles(out);
+        if (code == 0)
+            code = make_folder(out);
+        if (code != 0)
+            return code;
+        code = make_subfiles(out, places);
+    } while (code == EEXIST);
+    if (code != 0)
+        return code;
+    *guard = take_guard(out);
+    code = put_index(out, true);
+    if (code == 0)
+        return 0;
+    drop_guard(guard);
+    remove_subfiles(out, out->count);
+    return code;
+}
+
+int mpiox_storage_subfiles_create(const char *path, int32_t count, int64_t unit,
+                                  const mpiox_storage_subfiles_places *places, mpiox_storage_subfiles *out, int *guard)
+{
+    struct stat status;
+    *guard = -1;
+    *out = (mpiox_storage_subfiles){.unit = unit, .size = -1, .count = count};
+    if (lstat(path, &status) == 0)
+        return EEXIST;
+    out->index = absolute(path);
+    const int code = out->index != NULL ? create(out, places, guard) : errno;
+    if (code != 0)
+        mpiox_storage_subfiles_free(out);
+    return code;
+}
+
+int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int *guard)
+{
+    *guard = take_guard(subfiles);
+    subfiles->size = -1;
+    const int code = put_index(subfiles, false);
+    if (code != 0)
+        drop_guard(guard);
+    return code;
+}
+
+bool mpiox_storage_subfiles_in_use(const mpiox_storage_subfiles *subfiles)
+{
+    const int fd = open_first(subfiles);
+    const bool is = fd >= 0 && mpiox_storage_guard(fd, MPIOX_GUARD_LOOK) == EAGAIN;
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+/* The size that the subfiles have together; each then gets its share of it. */
+static int settle_sizes(mpiox_storage_subfiles *subfiles)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    int64_t *sizes = malloc(sizeof *sizes * (size_t)subfiles->count), size = 0;
+    int code = sizes != NULL ? 0 : ENOMEM;
+    for (int32_t i = 0; code == 0 && i < subfiles->count; i++) {
+        code = !mpiox_storage_subfiles_path(subfiles, i, path, sizeof path) ? ENAMETOOLONG
+               : lstat(path, &status) != 0                                  ? errno
+                                                                            : 0;
+        if (code != 0)
+            break;
+        sizes[i] = status.st_size;
+        const int64_t end = mpiox_storage_subfiles_reach(subfiles->unit, subfiles->count, i, sizes[i]);
+        size = end > size ? end : size;
+    }
+    for (int32_t i = 0; code == 0 && i < subfiles->count; i++) {
+        const int64_t share = mpiox_storage_subfiles_share(subfiles->unit, subfiles->count, i, size);
+        if (share == sizes[i])
+            continue;
+        (void)mpiox_storage_subfiles_path(subfiles, i, path, sizeof path);
+        const int fd = mpiox_storage_descriptor(path, O_WRONLY | O_NOFOLLOW);
+        code = fd < 0 ? -fd : mpiox_storage_cut_file(fd, share);
+        if (fd >= 0)
+            close(fd);
+    }
+    free(sizes);
+    subfiles->size = code == 0 ? size : -1;
+    return code;
+}
+
+int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, bool whole, int *guard)
+{
+    const bool last = *guard < 0 || mpiox_storage_guard(*guard, MPIOX_GUARD_ALONE) == 0;
+    int code = 0;
+    if (whole && last) {
+        code = settle_sizes(subfiles);
+        if (code == 0)
+            code = put_index(subfiles, false);
+    }
+    drop_guard(guard);
+    return code;
+}

@@ -1,0 +1,41 @@
+/*
+ * mpiox_storage_subfiles_files.h - index and subfiles in the file system: found, made, made whole, removed.
+ *
+ * Local, blocking; 0 or an errno, unless said otherwise. Private to csrc/core/storage and to who opens files.
+ */
+#ifndef MPIOX_STORAGE_SUBFILES_FILES_H
+#define MPIOX_STORAGE_SUBFILES_FILES_H
+
+#include "mpiox_storage_subfiles_index.h"
+
+/* Is a file of this name an index? One system call where it is none, unless it is small. */
+bool mpiox_storage_subfiles_is_index(const char *path);
+/* EBADMSG: it is no good index, and *why says so; EILSEQ: no index at all. */
+int mpiox_storage_subfiles_read(const char *path, mpiox_storage_subfiles *out, const char **why);
+/* Where a file system places each file by its name: may a new subfile, open as `fd`, stay where it is? Else it gets
+ * another name. `last`: there is none. */
+typedef struct mpiox_storage_subfiles_places {
+    bool (*fits)(int fd, int32_t subfile, bool last, void *context);
+    void *context;
+} mpiox_storage_subfiles_places;
+
+/* Make a file of `count` empty subfiles, which this process writes from now on. EEXIST: something has that name.
+ * `places`: NULL: anywhere. *guard: see mpiox_storage_subfiles_begin(). */
+int mpiox_storage_subfiles_create(const char *path, int32_t count, int64_t unit,
+                                  const mpiox_storage_subfiles_places *places, mpiox_storage_subfiles *out, int *guard);
+/* Path of a subfile. False: too long. */
+bool mpiox_storage_subfiles_path(const mpiox_storage_subfiles *subfiles, int32_t subfile, char *path, int64_t bytes);
+/* Are all subfiles there, and of a whole file with their sizes? *bad: the one that is not (ENOENT, or EBADMSG where its
+ * size is wrong). */
+int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t *bad);
+/* This process writes the file from now on: *guard says so to others, -1 where there are no locks. */
+int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int *guard);
+/* It writes no more; `whole`: what it wrote has come to the subfiles. The last one makes the file whole. *guard is
+ * closed. */
+int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, bool whole, int *guard);
+/* Does anybody write it, as far as locks can tell? */
+bool mpiox_storage_subfiles_in_use(const mpiox_storage_subfiles *subfiles);
+/* Remove the subfiles, their folder if nothing else is in it, and the index. */
+int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles);
+
+#endif

@@ -1,0 +1,337 @@
+/* mpiox_mpi_subfiles.c - see mpiox_mpi_subfiles.h. */
+#include "mpiox_mpi_subfiles.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mpiox_layout.h"
+#include "mpiox_layout_gluster.h"
+#include "mpiox_layout_inspect.h"
+#include "mpiox_mpi_path.h"
+#include "mpiox_storage_subfiles_files.h"
+
+struct mpiox_mpi_writer {
+    mpiox_storage_subfiles index;
+    int guard;
+};
+
+static const char per_node[] = "per_node=";
+
+/* ---- how a new file is cut --------------------------------------------------------------------------------------- */
+
+static bool is_asked_for(const mpiox_hints *hints)
+{
+    return strcmp(hints->subfiles, "0") != 0 && strcasecmp(hints->subfiles, "per_node=0") != 0;
+}
+
+static void folder_of(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+
+    snprintf(folder, PATH_MAX, "%.*s", slash == NULL || slash == path ? 1 : (int)(slash - path),
+             slash == NULL ? "." : path);
+}
+
+typedef struct target {
+    char name[MPIOX_LAYOUT_BRICK_BYTES];
+    int32_t subfiles; /* that lie there */
+} target;
+
+/* Where new files of a folder can lie. */
+typedef struct servers {
+    int32_t servers; /* of all new files, as far as the file system tells; else < 1 */
+    int32_t targets; /* > 1: each file lies on one of them, by its name */
+    int32_t known;   /* of them: */
+    target *target;  /* [targets]; NULL: names do not matter */
+} servers;
+
+static servers servers_of(const char *folder)
+{
+    mpiox_layout_facts *facts = NULL;
+    const mpiox_layout_wish wish = {.striping_factor = -1, .start_device = -1};
+    servers out = {.servers = 1};
+
+    if (mpiox_layout_inspect_path(folder, &wish, &facts) == MPIOX_OK) {
+        out.targets = atoi(facts->fact[MPIOX_FACT_TARGETS].value);
+        out.servers = out.targets > 1 ? out.targets : atoi(facts->fact[MPIOX_FACT_SERVERS].value);
+    }
+    if (out.targets > 1)
+        out.target = calloc((size_t)out.targets, sizeof *out.target);
+    mpiox_layout_facts_free(facts);
+    return out;
+}
+
+/* Targets fill evenly: each gets its next subfile when all have as many. */
+static bool fits(int fd, int32_t subfile, bool last, void *context)
+{
+    servers *all = context;
+    char name[MPIOX_LAYOUT_BRICK_BYTES];
+    int32_t i = 0;
+
+    if (!mpiox_layout_gluster_brick_of(fd, name))
+        return true;
+    while (i < all->known && strcmp(all->target[i].name, name) != 0)
+        i++;
+    if (i == all->targets)
+        return true;
+    if (i == all->known)
+        strcpy(all->target[all->known++].name, name);
+    if (!last && all->target[i].subfiles > subfile / all->targets)
+        return false;
+    all->target[i].subfiles++;
+    return true;
+}
+
+static int64_t unit_of(const char *folder, const mpiox_hints *hints)
+{
+    mpiox_layout layout;
+    const int fd = hints->subfile_unit > 0 || hints->striping_unit > 0
+                       ? -1
+                       : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (hints->subfile_unit > 0 || hints->striping_unit > 0)
+        return hints->subfile_unit > 0 ? hints->subfile_unit : hints->striping_unit;
+    if (fd < 0)
+        return MPIOX_LAYOUT_DEFAULT_STRIPE_SIZE;
+    mpiox_layout_detect(fd, 0, 0, &layout);
+    close(fd);
+    return layout.stripe_known ? layout.stripe_size : MPIOX_LAYOUT_DEFAULT_STRIPE_SIZE;
+}
+
+static int32_t count_of(const servers *all, const mpiox_hints *hints, int nodes)
+{
+    const bool each = strncasecmp(hints->subfiles, per_node, sizeof per_node - 1) == 0;
+    int64_t count;
+
+    if (strcasecmp(hints->subfiles, "per_server") == 0)
+        count = all->servers;
+    else
+        count = each ? (int64_t)nodes * atoi(hints->subfiles + sizeof per_node - 1) : atoi(hints->subfiles);
+    return count < 1 ? 1 : count < MPIOX_SUBFILES_MOST ? (int32_t)count : MPIOX_SUBFILES_MOST;
+}
+
+static int create(const char *path, const mpiox_hints *hints, int nodes, mpiox_mpi_writer *out)
+{
+    char folder[PATH_MAX];
+
+    folder_of(path, folder);
+    servers all = servers_of(folder);
+    const mpiox_storage_subfiles_places places = {fits, &all};
+    const int code = mpiox_storage_subfiles_create(path, count_of(&all, hints, nodes), unit_of(folder, hints),
+                                                   all.target != NULL ? &places : NULL, &out->index, &out->guard);
+    free(all.target);
+    return code;
+}
+
+static void fail(mpiox_mpi_subfiles *subfiles, int sys_errno, const char *what)
+{
+    mpiox_error_set(&subfiles->error, MPIOX_E_IO, sys_errno, -1, -1, what);
+}
+
+/* Make it, unless something has come to have its name meanwhile: then it is that. */
+static void make(const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi_subfiles *out,
+                 mpiox_mpi_writer **writer)
+{
+    mpiox_mpi_writer *w = calloc(1, sizeof *w);
+    const int code = w != NULL ? create(opening->filename, opening->hints, nodes, w) : ENOMEM;
+
+    out->late = false;
+    out->is = out->made = code == 0;
+    if (code == 0) {
+        *writer = w;
+        return;
+    }
+    free(w);
+    if (code == EEXIST)
+        *out = mpiox_mpi_subfiles_begin(opening, writer);
+    else
+        fail(out, code, "open (making subfiles)");
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static bool writes(int amode)
+{
+    return (amode & MPI_MODE_RDONLY) == 0;
+}
+
+/* A mode that MPI allows; what is wrong with another, the MPI library says. */
+static bool is_good(int amode)
+{
+    const int access_mode = amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
+
+    return (access_mode == MPI_MODE_RDONLY && !(amode & (MPI_MODE_CREATE | MPI_MODE_EXCL))) ||
+           access_mode == MPI_MODE_WRONLY || access_mode == MPI_MODE_RDWR;
+}
+
+static void tell_of_writing(const char *path)
+{
+    fprintf(stderr, "mpiio_ext: %s: it was never closed: a job that wrote it ended before, and bytes may be missing\n",
+            path);
+}
+
+/* The index is good, and so is what it names. */
+static void open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_subfiles *index,
+                       mpiox_mpi_subfiles *out, mpiox_mpi_writer **writer)
+{
+    char what[sizeof out->error.what];
+    int32_t bad = 0;
+    int code = mpiox_storage_subfiles_check(index, &bad);
+
+    if (code != 0) {
+        snprintf(what, sizeof what, "open (subfile %d %s)", bad,
+                 code == ENOENT    ? "is missing"
+                 : code == EBADMSG ? "has another size than its index says"
+                                   : "cannot be used");
+        fail(out, code == EBADMSG ? EIO : code, what);
+        return;
+    }
+    if (index->size < 0 && !mpiox_storage_subfiles_in_use(index))
+        tell_of_writing(index->index);
+    out->is = true;
+    if (!writes(opening->amode))
+        return;
+    *writer = calloc(1, sizeof **writer);
+    if (*writer == NULL) {
+        fail(out, ENOMEM, "open (the index of subfiles)");
+        return;
+    }
+    (*writer)->index = *index;
+    *index = (mpiox_storage_subfiles){.size = -1};
+    code = mpiox_storage_subfiles_begin(&(*writer)->index, &(*writer)->guard);
+    if (code == 0)
+        return;
+    fail(out, code, "open (replacing the index of subfiles)");
+    mpiox_storage_subfiles_free(&(*writer)->index);
+    free(*writer);
+    *writer = NULL;
+}
+
+static void examine(const mpiox_mpi_subfiles_opening *opening, const char *path, mpiox_mpi_subfiles *out,
+                    mpiox_mpi_writer **writer)
+{
+    mpiox_storage_subfiles index;
+    char what[sizeof out->error.what];
+    const char *why;
+    const int code = mpiox_storage_subfiles_read(path, &index, &why);
+
+    if (code == EBADMSG) {
+        snprintf(what, sizeof what, "open (index of subfiles: %s)", why);
+        fail(out, EIO, what);
+    } else if (code != 0 && code != EILSEQ) {
+        fail(out, code, "open (the index of subfiles)");
+    } else if (code == 0 && !opening->wanted) {
+        snprintf(what, sizeof what, "open (subfiles need mpiio_ext: %s)", opening->why_not);
+        mpiox_error_set(&out->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, what);
+    } else if (code == 0) {
+        open_index(opening, &index, out, writer);
+    }
+    mpiox_storage_subfiles_free(&index);
+}
+
+mpiox_mpi_subfiles mpiox_mpi_subfiles_begin(const mpiox_mpi_subfiles_opening *opening, mpiox_mpi_writer **writer)
+{
+    const char *path = mpiox_mpi_path_is_posix(opening->filename) ? mpiox_mpi_path_opened(opening->filename) : NULL;
+    mpiox_mpi_subfiles out = {.is = false};
+    struct stat status;
+
+    *writer = NULL;
+    mpiox_error_clear(&out.error);
+    if (path == NULL || !is_good(opening->amode) || (opening->amode & MPI_MODE_EXCL && access(path, F_OK) == 0))
+        return out;
+    if (mpiox_storage_subfiles_is_index(path))
+        examine(opening, path, &out, writer);
+    else if (opening->wanted && is_asked_for(opening->hints) && opening->amode & MPI_MODE_CREATE &&
+             mpiox_mpi_path(opening->filename) == opening->filename && lstat(path, &status) != 0) {
+        out.late = strncasecmp(opening->hints->subfiles, per_node, sizeof per_node - 1) == 0;
+        if (!out.late)
+            make(opening, 1, &out, writer);
+    }
+    return out;
+}
+
+/* Nodes of the communicator, as the hint has them. 0: MPI has failed. */
+static int nodes_of(MPI_Comm comm, int ranks_per_node)
+{
+    MPI_Comm node;
+    int rank = 0, size = 1, mine, nodes = 0;
+
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &size);
+    if (ranks_per_node > 0)
+        return (size - 1) / ranks_per_node + 1;
+    if (PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node) != MPI_SUCCESS)
+        return 0;
+    PMPI_Comm_rank(node, &rank);
+    PMPI_Comm_free(&node);
+    mine = rank == 0;
+    return PMPI_Allreduce(&mine, &nodes, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS ? nodes : 0;
+}
+
+bool mpiox_mpi_subfiles_start(MPI_Comm comm, const mpiox_mpi_subfiles_opening *opening, mpiox_mpi_subfiles *subfiles,
+                              mpiox_mpi_writer **writer)
+{
+    const int nodes = nodes_of(comm, opening->hints->ranks_per_node);
+    int rank = 0;
+
+    PMPI_Comm_rank(comm, &rank);
+    if (nodes == 0)
+        return false;
+    if (rank == 0)
+        make(opening, nodes, subfiles, writer);
+    return PMPI_Bcast(subfiles, sizeof *subfiles, MPI_BYTE, 0, comm) == MPI_SUCCESS;
+}
+
+void mpiox_mpi_subfiles_explain(const char *path, int amode, mpiox_error *error)
+{
+    mpiox_storage_subfiles index;
+    const char *why;
+    char name[PATH_MAX], what[sizeof error->what];
+    int code = mpiox_storage_subfiles_read(path, &index, &why);
+
+    mpiox_error_set(error, MPIOX_E_IO, code != 0 ? code : EOPNOTSUPP, -1, -1, "open (a file of subfiles)");
+    for (int32_t i = 0; code == 0 && i < index.count; i++) {
+        if (!mpiox_storage_subfiles_path(&index, i, name, sizeof name) ||
+            access(name, (amode & MPI_MODE_WRONLY ? 0 : R_OK) | (writes(amode) ? W_OK : 0)) == 0)
+            continue;
+        code = errno;
+        snprintf(what, sizeof what, "open (subfile %d)", i);
+        mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, what);
+    }
+    mpiox_storage_subfiles_free(&index);
+}
+
+/* ---- closing and removing ---------------------------------------------------------------------------------------- */
+
+int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *error)
+{
+    int code;
+
+    *error = (mpiox_error){.code = MPIOX_OK};
+    if (writer == NULL)
+        return MPIOX_OK;
+    code = mpiox_storage_subfiles_end(&writer->index, whole, &writer->guard);
+    mpiox_storage_subfiles_free(&writer->index);
+    free(writer);
+    return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "close (the index of subfiles)");
+}
+
+int mpiox_mpi_subfiles_remove(const char *path)
+{
+    mpiox_storage_subfiles index;
+    const char *why;
+    int code = mpiox_storage_subfiles_is_index(path) ? mpiox_storage_subfiles_read(path, &index, &why) : EILSEQ;
+
+    if (code != 0)
+        return code;
+    code = mpiox_storage_subfiles_remove(&index);
+    mpiox_storage_subfiles_free(&index);
+    return code;
+}

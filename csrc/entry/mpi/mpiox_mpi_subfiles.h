@@ -1,0 +1,54 @@
+/*
+ * mpiox_mpi_subfiles.h - files that are stored as several, from their opening to their close.
+ *
+ * Problem.   The name that a program opens is an index. The MPI library, which opens what it is told to, must never
+ *            take that for the data, and who is killed must not leave a file that looks whole.
+ * Algorithm. Rank 0 looks before the file is opened. A new file for which the hint asks is made as subfiles; one that
+ *            is there is what its index says, whatever the hints. Before a rank writes, the index says `writing`; rank
+ *            0 makes it whole once all ranks have closed it. The MPI library opens the index for reading alone, and
+ *            gets no access: what this library cannot carry out is an error.
+ * Guarantee. Every rank opens the file in the same way, or gets the same error. A damaged index, or a subfile that is
+ *            missing or has not its size, is an error of the opening, which says so.
+ */
+#ifndef MPIOX_MPI_SUBFILES_H
+#define MPIOX_MPI_SUBFILES_H
+
+#include <mpi.h>
+#include <stdbool.h>
+
+#include "mpiox_error.h"
+#include "mpiox_hints.h"
+
+typedef struct mpiox_mpi_writer mpiox_mpi_writer; /* rank 0's: the index that has to be made whole */
+
+/* What rank 0 tells the others. Plain data. */
+typedef struct mpiox_mpi_subfiles {
+    bool is;           /* the file is stored as several */
+    bool made;         /* it was made for this opening */
+    bool late;         /* it has to be made, once it is known on how many nodes the ranks are */
+    mpiox_error error; /* it cannot be opened */
+} mpiox_mpi_subfiles;
+
+typedef struct mpiox_mpi_subfiles_opening {
+    const char *filename; /* the program's */
+    int amode;
+    const mpiox_hints *hints;
+    bool wanted;         /* the file is to be taken over */
+    const char *why_not; /* else: why not */
+} mpiox_mpi_subfiles_opening;
+
+/* Rank 0: is it stored as several, or shall it be? Local, blocking. *writer: to be given to mpiox_mpi_subfiles_end().
+ */
+mpiox_mpi_subfiles mpiox_mpi_subfiles_begin(const mpiox_mpi_subfiles_opening *opening, mpiox_mpi_writer **writer);
+/* Where `late`: make it. Collective over comm. False: MPI has failed. */
+bool mpiox_mpi_subfiles_start(MPI_Comm comm, const mpiox_mpi_subfiles_opening *opening, mpiox_mpi_subfiles *subfiles,
+                              mpiox_mpi_writer **writer);
+/* Rank 0, after all ranks have closed it, or could not open it: `whole`, what was written is in the subfiles. Local,
+ * blocking; NULL-safe; 0 or MPIOX_E_IO. `writer` is freed. */
+int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *error);
+/* Remove a file that is stored as several. 0 or an errno; EILSEQ: it is not. */
+int mpiox_mpi_subfiles_remove(const char *path);
+/* Why a rank could not open it: the first subfile that is in its way. */
+void mpiox_mpi_subfiles_explain(const char *path, int amode, mpiox_error *error);
+
+#endif

@@ -1,0 +1,265 @@
+"""``mpiio-ext subfiles``: files that are stored as several, for everybody who wants one file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mpiio_ext.common.commands import FAILED, HELP, Command, LazyGroup, all_of, json_option, output_option, tell
+from mpiio_ext.common.options import Existing, Size
+from mpiio_ext.common.progress import Advance, progress
+from mpiio_ext.common.units import count_text, size_text
+from mpiio_ext.errors import MpiioExtError
+
+if TYPE_CHECKING:
+    from mpiio_ext.subfiles.stored import Finding, Stored
+
+_COMMANDS = {
+    "merge": (__name__, "merge", "Make one plain file of a file that is stored as several."),
+    "split": (__name__, "split", "Store a plain file as several."),
+    "info": (__name__, "info", "Show what an index says, and its subfiles."),
+    "check": (__name__, "check", "Examine whether files are whole: index, subfiles, lengths."),
+    "rm": (__name__, "rm", "Remove files that are stored as several."),
+    "mount": (__name__, "mount", "Show such files as one each, to every program, read-only."),
+}
+_EVERY_S = 10.0
+_MOST_THREADS = 8
+
+
+@click.group("subfiles", cls=LazyGroup, subcommands=_COMMANDS, context_settings=HELP)
+def main() -> None:
+    """Files that the hint mpiox_subfiles has stored as several: one index, and a folder NAME.subfiles.
+
+    Programs under the library open the index as the file that it stands for. All others need one of these commands.
+    """
+
+
+def _file() -> Callable[[Command], Command]:
+    return click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+
+
+def _layout_option() -> Callable[[Command], Command]:
+    return click.option("--layout", type=click.Choice(["own", "hdf5"]), default="own", show_default=True,
+                        help="Whose subfiles; for hdf5, FILE is the driver's stub or its .config.")  # fmt: skip
+
+
+def _copies(function: Command) -> Command:
+    """Put the options of commands that copy on one."""
+    return all_of(function, [
+        click.option("--in-place", is_flag=True, help="FILE itself becomes that; needs the space of both meanwhile."),
+        click.option("--verify", is_flag=True, help="Compare all bytes before the file gets its name."),
+        click.option("--threads", type=click.IntRange(1, 256), metavar="N",
+                     help=f"Threads that copy.  [default: processors, {_MOST_THREADS} at most]"),
+    ])  # fmt: skip
+
+
+def _threads(given: int | None) -> int:
+    return given or min(len(os.sched_getaffinity(0)), _MOST_THREADS)
+
+
+def _target(file: Path, output: Path | None, ending: str, *, in_place: bool) -> Path | None:
+    """Return where the result goes; None: in the place of the file."""
+    if in_place and output is not None:
+        raise click.UsageError("--output and --in-place exclude each other")
+    return None if in_place else output or file.with_name(file.name + ending)
+
+
+@contextlib.contextmanager
+def _bar(name: str) -> Iterator[Callable[[float], Advance]]:
+    """Yield what makes a bar of bytes, in megabytes."""
+    with contextlib.ExitStack() as stack:
+
+        def begin(total: float) -> Advance:
+            move = stack.enter_context(progress(total / 1e6, step="MB", every_s=_EVERY_S, name=name, about=True))
+
+            def advance(text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None,
+                        left_s: float | None = None) -> None:  # fmt: skip
+                move(text, by=by / 1e6, to=to, of=of, left_s=left_s)
+
+            return advance
+
+        yield begin
+
+
+def _say(line: object) -> None:
+    """Print a line; bytes of names that are no UTF-8 are escaped."""
+    click.echo(_printable(str(line)))
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+@click.command(context_settings=HELP)
+@_file()
+@output_option(type=click.Path(path_type=Path), metavar="OUT", help="The plain file.  [default: FILE.merged]")
+@_copies
+@_layout_option()
+@click.option("--unfinished", is_flag=True, help="Take what is there of a file that no program has closed.")
+def merge(
+    file: Path, output: Path | None, in_place: bool, verify: bool, threads: int | None, layout: str, unfinished: bool
+) -> None:
+    """Make one plain file of the subfiles of FILE, an index.
+
+    Blocks are shared where the file system can (Btrfs, XFS), which takes no space and moments; else bytes are copied
+    within the system. Holes stay. The bytes go to a hidden file first: OUT is there whole or not at all. A merge that
+    was killed goes on when it is started again.
+    """
+    from mpiio_ext.subfiles import merge as work
+
+    target = _target(file, output, ".merged", in_place=in_place)
+    with _bar("subfiles merge") as begin:
+        done = work.merge(file, target, layout=layout, unfinished=unfinished, verified=verify,
+                          threads=_threads(threads), advance=begin)  # fmt: skip
+    how = f"{done.method}{', gone on with' if done.resumed else ''}{', compared' if verify else ''}"
+    _say(f"{done.target}: {done.size:,} B ({how})")
+    if done.unfinished:
+        tell(f"{file}: was not closed: what no rank had written by then is missing, or zeros")
+    for path in done.left:
+        tell(f"{path}: is no subfile of this file, and stays")
+
+
+@click.command(context_settings=HELP)
+@_file()
+@output_option(type=click.Path(path_type=Path), metavar="OUT", help="The index.  [default: FILE.split]")
+@click.option("--count", type=click.IntRange(1, 4096), required=True, metavar="N", help="Subfiles.")
+@click.option("--unit", type=Size(least=1, most=2**62), default="1M", show_default=True,
+              help="Bytes that go to one subfile in turn: 1M, 64KiB.")  # fmt: skip
+@_copies
+def split(
+    file: Path, output: Path | None, count: int, unit: int, in_place: bool, verify: bool, threads: int | None
+) -> None:
+    """Store FILE, a plain file, as subfiles in the folder OUT.subfiles with the index OUT.
+
+    It is the inverse of merge, with the same guarantees: OUT is an index of subfiles that are whole, or what it was.
+    """
+    from mpiio_ext.subfiles import split as work
+    from mpiio_ext.subfiles.index import Striping
+
+    target = _target(file, output, ".split", in_place=in_place)
+    with _bar("subfiles split") as begin:
+        done = work.split(file, target, Striping(unit, count), verified=verify, threads=_threads(threads),
+                          advance=begin)  # fmt: skip
+    how = f"{done.method}{', gone on with' if done.resumed else ''}{', compared' if verify else ''}"
+    _say(f"{done.target}: {done.size:,} B in {count_text(count, 'subfile')} ({how})")
+
+
+def _as_dict(stored: Stored, lengths: list[int], wrong: list[Finding]) -> dict[str, Any]:
+    from mpiio_ext.subfiles.stored import size_of
+
+    return {
+        "path": str(stored.path), "layout": stored.layout, "state": stored.state, "unit_bytes": stored.striping.unit,
+        "count": stored.striping.count, "size_bytes": size_of(stored, lengths) if stored.size is None else stored.size,
+        "id": stored.ident,
+        "subfiles": [{"path": str(path), "size_bytes": length, "allocated_bytes": _allocated(path)}
+                     for path, length in zip(stored.subfiles, lengths, strict=True)],
+        "problems": [{"kind": one.kind, "path": str(one.path), "text": one.words} for one in wrong],
+    }  # fmt: skip
+
+
+def _allocated(path: Path) -> int:
+    try:
+        return path.lstat().st_blocks * 512
+    except OSError:
+        return 0
+
+
+@click.command(context_settings=HELP)
+@_file()
+@_layout_option()
+@json_option("Print JSON; sizes are in bytes.")
+def info(file: Path, layout: str, as_json: bool) -> None:
+    """Show what the index FILE says, and the subfiles with their sizes."""
+    from mpiio_ext.cli.tables import print_table
+    from mpiio_ext.subfiles.stored import examine, find
+
+    stored = find(file, layout)
+    lengths, wrong = examine(stored)
+    shown = _as_dict(stored, lengths, wrong)
+    if as_json:
+        click.echo(json.dumps(shown, indent=2))
+        return
+    _say(f"{file}: {shown['size_bytes']:,} B in {count_text(stored.striping.count, 'subfile')} by units of "
+         f"{size_text(stored.striping.unit, exact=True)}, state {stored.state}, id {stored.ident}")  # fmt: skip
+    print_table(("subfile", "size", "allocated"), [
+        (_shown(one["path"], file), f"{one['size_bytes']:,} B", f"{one['allocated_bytes']:,} B")
+        for one in shown["subfiles"]
+    ])  # fmt: skip
+    for one in wrong:
+        _say(one)
+
+
+def _shown(path: str, file: Path) -> str:
+    """Return a path by the folder of the index, where it is in that."""
+    with contextlib.suppress(ValueError):
+        path = str(Path(path).relative_to(file.resolve().parent))
+    return _printable(path)
+
+
+@click.command(context_settings=HELP)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@_layout_option()
+@json_option("Print JSON: a list with one object for each file.")
+def check(files: tuple[Path, ...], layout: str, as_json: bool) -> None:
+    """Examine whether FILEs are whole: checksum and state of the index; missing, short, too long, foreign subfiles.
+
+    The exit status is 1 where one is not, 2 where one is no index, or a damaged one.
+    """
+    from mpiio_ext.subfiles.stored import find, problems
+
+    found, status = [], 0
+    for file in files:
+        try:
+            stored = find(file, layout)
+            lengths, wrong = problems(stored)
+        except MpiioExtError as error:
+            tell(error)
+            status = error.exit_status
+            continue
+        found.append(_as_dict(stored, lengths, wrong))
+        status = max(status, FAILED if wrong else 0)
+        if not as_json:
+            for one in wrong:
+                _say(one)
+            if not wrong:
+                _say(f"{file}: whole, {found[-1]['size_bytes']:,} B in {count_text(len(lengths), 'subfile')}")
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    raise SystemExit(status)
+
+
+@click.command(context_settings=HELP)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+def rm(files: tuple[Path, ...]) -> None:
+    """Remove FILEs that are stored as several: subfiles, their folder, and the index.
+
+    What is no index is refused, and so is one that a program has open.
+    """
+    from mpiio_ext.subfiles.remove import remove
+
+    for file in files:
+        count, left = remove(file)
+        _say(f"{file}: removed with {count_text(count, 'subfile')}")
+        for path in left:
+            tell(f"{path}: is no subfile of this file, and stays")
+
+
+@click.command(context_settings=HELP)
+@click.argument("path", type=Existing(path_type=Path), metavar="PATH")
+@click.argument("mountpoint", type=Existing(path_type=Path, file_okay=False), metavar="MOUNTPOINT")
+@click.option("--foreground", is_flag=True, help="Stay until it is unmounted, or Ctrl-C.")
+def mount(path: Path, mountpoint: Path, foreground: bool) -> None:
+    """Show a folder, or one index, at MOUNTPOINT: each file that is stored as several as one file, all else as it is.
+
+    It is read-only. It ends with ``fusermount3 -u MOUNTPOINT``, or ``umount``. An index of a file that is not whole is
+    shown as it is, a text. It needs FUSE (/dev/fuse, libfuse) and the extra: pip install 'mpiio_ext[mount]'.
+    """
+    from mpiio_ext.subfiles import mount as work
+
+    work.mount(path, mountpoint, foreground=foreground)

@@ -1,0 +1,213 @@
+"""Makes one plain file of a file that is stored as several.
+
+Problem. The plain file must never be seen in part; a merge in place must not lose a byte, whenever it is killed; and it
+is not to begin anew.
+
+Algorithm. The bytes go to ``.NAME.merging`` beside the target, a sparse file of the whole size. When they are there,
+and index and subfiles are what they were at the start, that file takes the target's name. In place, the target is the
+index: before the name is taken the bytes are brought to the disk, and then subfiles, their folder and the journal go. A
+journal that is found with a target that is its file says that only removing is left to do.
+
+Guarantees. Under the target's name there is what was there before, or the whole file; after an error or a kill too. A
+merge that is started again goes on. Without ``--in-place`` nothing of the subfiles is touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from mpiio_ext.common import files
+from mpiio_ext.common.files import check_target, put_in_place, sync_folder
+from mpiio_ext.common.progress import Advance
+from mpiio_ext.errors import FileSystemError
+from mpiio_ext.subfiles import index
+from mpiio_ext.subfiles.copying import Copy
+from mpiio_ext.subfiles.index import WHOLE, SubfilesError
+from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, lock, signature
+from mpiio_ext.subfiles.remove import remove_subfiles
+from mpiio_ext.subfiles.stored import Stored, find, usable
+from mpiio_ext.subfiles.verify import verify
+
+#: How the temporary name of the file ends, and that of the journal.
+PART, JOURNAL = ".merging", ".merging.journal"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """What a merge has done.
+
+    Attributes
+    ----------
+    target : the plain file.
+    size : its bytes.
+    method : how they were copied, in words.
+    resumed : whether an earlier one was gone on with.
+    unfinished : whether the file was not whole.
+    left : files in the folder of the subfiles that are none of them.
+    """
+
+    target: Path
+    size: int
+    method: str
+    resumed: bool
+    unfinished: bool
+    left: tuple[Path, ...] = ()
+
+
+def merge(
+    path: Path, target: Path | None, *, layout: str = "own", unfinished: bool = False, verified: bool = False,
+    threads: int = 1, advance: Callable[[float], Advance],
+) -> Merged:  # fmt: skip
+    """Make one plain file of the subfiles of an index.
+
+    Parameters
+    ----------
+    path : of the index; with the layout "hdf5", of the stub or of the configuration.
+    target : of the plain file; None: it takes the place of the index, and the subfiles are removed.
+    layout : "own" or "hdf5".
+    unfinished : take what is there of a file that was not closed.
+    verified : compare all bytes before the target gets its name.
+    threads : that copy.
+    advance : returns what moves a bar of so many bytes.
+
+    Raises
+    ------
+    SubfilesError
+        The file cannot be merged; the message has a line for each subfile that is wrong.
+    FileSystemError
+        The target cannot be written; what was there before still is.
+    """
+    in_place = target is None
+    if in_place and (found := _placed(path)) is not None:
+        return found
+    stored = find(path, layout)
+    final = stored.path.resolve() if target is None else target.resolve()
+    if target is not None:
+        check_target(target, [stored.index_path, stored.path, *stored.subfiles])
+        if index.is_index(target):
+            raise SubfilesError(f"{target}: is an index; its subfiles would be lost: `mpiio-ext subfiles rm` it first")
+    lengths, size = usable(stored, unfinished=unfinished)
+    work = _Work(stored, final, size, in_place=in_place)
+    try:
+        work.open()
+        bar = advance(_data_bytes(stored, lengths))
+        copy = Copy(striping=stored.striping, size=size, plain=work.part, subfiles=stored.subfiles, out=True,
+                    journal=work.journal, done=work.done, advance=bar, threads=threads)  # fmt: skip
+        copy.run()
+        if verified:
+            verify(work.part, stored.subfiles, stored.striping, size, threads)
+        left = work.finish()
+    except OSError as error:
+        raise cannot_write(final, error) from error
+    finally:
+        work.close()
+    return Merged(target=final if target is None else target, size=size, method=copy.copier.method,
+                  resumed=work.resumed, unfinished=stored.state != WHOLE, left=left)  # fmt: skip
+
+
+def _data_bytes(stored: Stored, lengths: list[int]) -> int:
+    """Return the bytes that are about to be copied: those that have blocks, for the bar."""
+    found = sum(min(path.stat().st_blocks * 512, length) for path, length in zip(stored.subfiles, lengths, strict=True))
+    return max(found, 1)
+
+
+class _Work:
+    """The temporary file of a merge, and its journal."""
+
+    def __init__(self, stored: Stored, final: Path, size: int, *, in_place: bool) -> None:
+        self.stored, self.final, self.size, self._in_place = stored, final, size, in_place
+        self.part, self.journal = beside(final, PART), Journal(beside(final, JOURNAL))
+        self.done: set[str] = set()
+        self.resumed = False
+        self._descriptor = -1
+        self._sources = signature(stored.subfiles)
+        self._removed = (*stored.subfiles, *([] if stored.index_path == stored.path else [stored.index_path]))
+
+    def _head(self, part: os.stat_result) -> dict[str, object]:
+        return {
+            "mpiio_ext merging": 1, "boot": boot(), "index": self.stored.index_text.decode("utf-8", "surrogateescape"),
+            "sources": self._sources, "size": self.size, "in place": self._in_place,
+            "remove": [str(path) for path in self._removed], "file": [part.st_dev, part.st_ino],
+        }  # fmt: skip
+
+    def open(self) -> None:
+        """Open the temporary file: that of an earlier merge, where that was of the same files, or a new one."""
+        status = check_own(self.part)
+        known, done = self.journal.read()
+        if status is not None and known == self._head(status):
+            self._descriptor = os.open(self.part, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            lock(self._descriptor, self.part)
+            self.done, self.resumed = done, True
+        else:
+            if status is not None:
+                self._remove_stale()
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._descriptor = os.open(self.part, flags, 0o600)
+            lock(self._descriptor, self.part)
+        files.step("merge: opened")
+        os.ftruncate(self._descriptor, self.size)
+        self.journal.begin(self._head(os.fstat(self._descriptor)), self.done)
+        files.step("merge: journal")
+
+    def _remove_stale(self) -> None:
+        """Remove the file of an earlier merge that was about something else, unless that is still at work."""
+        descriptor = os.open(self.part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            lock(descriptor, self.part)
+            self.part.unlink()
+        finally:
+            os.close(descriptor)
+
+    def finish(self) -> tuple[Path, ...]:
+        """Give the file its name; in place, remove the rest. Returns what is left in the folder of the subfiles."""
+        same = self.stored.index_path.read_bytes() == self.stored.index_text
+        if not same or signature(self.stored.subfiles) != self._sources:
+            self.part.unlink()
+            self.journal.remove()
+            raise SubfilesError(f"{self.stored.path}: has changed while it was merged: merge it again")
+        status = self.stored.index_path.stat()
+        os.fchmod(self._descriptor, status.st_mode & 0o777)
+        if self._in_place:
+            with contextlib.suppress(OSError):
+                os.fchown(self._descriptor, status.st_uid, status.st_gid)
+            os.fsync(self._descriptor)
+        files.step("merge: copied")
+        put_in_place(self.part, self.final)
+        files.step("merge: renamed")
+        if not self._in_place:
+            self.journal.remove()
+            return ()
+        sync_folder(self.final.parent)
+        left = remove_subfiles(self._removed)
+        files.step("merge: removed")
+        self.journal.remove()
+        return left
+
+    def close(self) -> None:
+        """Close both."""
+        self.journal.close()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+
+def _placed(path: Path) -> Merged | None:
+    """End a merge in place that was killed after the file had got its name; None: there is none."""
+    final = path.resolve()
+    journal = Journal(beside(final, JOURNAL))
+    known, _ = journal.read()
+    try:
+        status = final.stat()
+    except OSError as error:
+        raise FileSystemError(error.errno, f"cannot be read: {error.strerror or error}", str(path)) from error
+    removed, size, in_place = known.get("remove"), known.get("size"), known.get("in place")
+    if known.get("file") != [status.st_dev, status.st_ino] or in_place is not True or index.is_index(path):
+        return None
+    if not isinstance(removed, list) or not isinstance(size, int) or status.st_size != size:
+        return None
+    left = remove_subfiles([Path(str(one)) for one in removed])
+    journal.remove()
+    return Merged(target=path, size=size, method="nothing to copy", resumed=True, unfinished=False, left=left)

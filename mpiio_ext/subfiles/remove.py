@@ -1,0 +1,77 @@
+"""Removes a file that is stored as several: subfiles, folder, index.
+
+Problem. An index can name any file, and a command that is killed half-way must not leave an index that says whole.
+
+Algorithm. Plain files that are named after the id of the index and their number are removed, and nothing else. Before,
+the index is replaced by one that says that the file is written; it goes last. Folders go where they are empty.
+
+Guarantees. A file that is no index is refused. Started again after a kill, it removes the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from mpiio_ext.common import files
+from mpiio_ext.common.files import write_whole
+from mpiio_ext.subfiles import index
+from mpiio_ext.subfiles.index import FOLDER, WRITING, SubfilesError
+from mpiio_ext.subfiles.journal import cannot_write
+from mpiio_ext.subfiles.stored import find, is_written, state_words
+
+_OWN = re.compile(r"[0-9a-f]{16}\.[0-9]{1,4}(\.[1-9][0-9]?)?|.+\.subfile_[0-9]+(_[0-9]+_of_[0-9]+|\.config)", re.DOTALL)
+
+
+def remove_subfiles(subfiles: Sequence[Path]) -> tuple[Path, ...]:
+    """Remove subfiles, and their folders where these are empty then; return what is left in those.
+
+    Raises
+    ------
+    OSError
+        One cannot be removed.
+    """
+    for path in subfiles:
+        if _OWN.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+            path.unlink()
+            files.step("subfile removed")
+    left: list[Path] = []
+    for folder in dict.fromkeys(path.parent for path in subfiles):
+        if folder.name.endswith(FOLDER) and folder.is_dir():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+                continue
+            left += sorted(folder.iterdir())
+    return tuple(left)
+
+
+def remove(path: Path) -> tuple[int, tuple[Path, ...]]:
+    """Remove a file that is stored as several; return how many subfiles it had, and what is left in their folder.
+
+    Raises
+    ------
+    SubfilesError
+        It is no index, or one that is damaged, or a program has the file open.
+    FileSystemError
+        Something cannot be removed; the index is still there.
+    """
+    stored = find(path)
+    if is_written(stored):
+        raise SubfilesError(f"{path}: {state_words(stored)}")
+    target = path.resolve()
+    if stored.state != WRITING:
+        found = index.parse(stored.index_text)
+        write_whole(target, dataclasses.replace(found, state=WRITING, size=None).render(target.name))
+    files.step("rm: marked")
+    try:
+        own = [one for number, one in enumerate(stored.subfiles) if stored.is_named(number)]
+        left = remove_subfiles(own)
+        path.unlink()
+        if path != target:
+            target.unlink(missing_ok=True)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    return len(stored.subfiles), left

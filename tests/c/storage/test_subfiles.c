@@ -1,0 +1,302 @@
+/* test_subfiles.c - files that are stored as several, against a model: test_subfiles FOLDER SEED */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "mpiox_storage_subfiles.h"
+#include "mpiox_storage_subfiles_files.h"
+
+static char path[PATH_MAX];
+static uint64_t state;
+
+static int64_t drawn(int64_t below)
+{
+    state ^= state >> 12; /* xorshift64* */
+    state ^= state << 25;
+    state ^= state >> 27;
+    return (int64_t)((state * UINT64_C(2685821657736338717) >> 1) % (uint64_t)below);
+}
+
+static int64_t one_of(const int64_t *values, int count)
+{
+    return values[drawn(count)];
+}
+
+/* ---- the mapping ------------------------------------------------------------------------------------------------- */
+
+/* Bytes below `size` that lie in a subfile, unit by unit. */
+static int64_t counted_share(int64_t unit, int32_t count, int32_t subfile, int64_t size)
+{
+    int64_t bytes = 0;
+    for (int64_t at = subfile * unit; at < size; at += unit * count)
+        bytes += size - at < unit ? size - at : unit;
+    return bytes;
+}
+
+static void test_mapping(void)
+{
+    static const int64_t units[] = {1, 3, 4096, 1 << 20, (INT64_C(1) << 32) + 1, MPIOX_SUBFILES_UNIT_MOST};
+    static const int64_t counts[] = {1, 2, 3, 7, 64, 4095, 4096};
+    static const int64_t around[] = {0, 1, 4096, INT64_C(1) << 31, INT64_C(1) << 32, INT64_C(1) << 62, INT64_MAX - 9};
+    for (int i = 0; i < 200000; i++) {
+        const int64_t unit = one_of(units, 6), offset = one_of(around, 7) + drawn(9);
+        const int32_t count = (int32_t)one_of(counts, 7);
+        const mpiox_storage_place place = mpiox_storage_subfiles_place(unit, count, offset);
+        const int64_t number = offset / unit;
+        CHECK(place.subfile == number % count && place.left == unit - offset % unit);
+        CHECK(place.offset == number / count * unit + offset % unit);
+        if (offset < INT64_MAX) {
+            const int64_t reach = mpiox_storage_subfiles_reach(unit, count, place.subfile, place.offset + 1);
+            CHECK_EQUAL(reach, offset + 1); /* the inverse: where the subfile ends, the file does at least */
+            CHECK(mpiox_storage_subfiles_share(unit, count, place.subfile, offset + 1) == place.offset + 1);
+        }
+        CHECK_EQUAL(mpiox_storage_subfiles_reach(unit, count, (int32_t)drawn(count), 0), 0);
+    }
+    for (int i = 0; i < 2000; i++) {
+        const int64_t unit = 1 + drawn(50), size = drawn(3000);
+        const int32_t count = 1 + (int32_t)drawn(20);
+        int64_t sum = 0;
+        for (int32_t k = 0; k < count; k++) {
+            const int64_t share = mpiox_storage_subfiles_share(unit, count, k, size);
+            CHECK_EQUAL(share, counted_share(unit, count, k, size));
+            sum += share;
+        }
+        CHECK_EQUAL(sum, size);
+    }
+    CHECK_EQUAL(mpiox_storage_subfiles_reach(1 << 20, 4096, 4095, INT64_MAX), INT64_MAX);
+}
+
+/* ---- random requests --------------------------------------------------------------------------------------------- */
+
+enum { MODEL_BYTES = 60000 };
+
+typedef struct model {
+    char bytes[MODEL_BYTES];
+    int64_t size;
+    mpiox_storage *storage;
+} model;
+
+static void fill(char *buffer, int64_t length)
+{
+    for (int64_t i = 0; i < length; i++)
+        buffer[i] = (char)(1 + drawn(255));
+}
+
+static void note(model *m, const char *buffer, int64_t length, int64_t offset)
+{
+    memcpy(m->bytes + offset, buffer, (size_t)length);
+    m->size = offset + length > m->size ? offset + length : m->size;
+}
+
+static void write_some(model *m)
+{
+    char buffer[9000];
+    const int64_t length = 1 + drawn(9000), offset = drawn(MODEL_BYTES - length);
+    fill(buffer, length);
+    CHECK(mpiox_storage_write(m->storage, buffer, length, offset, NULL) == MPIOX_OK);
+    note(m, buffer, length, offset);
+}
+
+static void read_some(model *m)
+{
+    char buffer[9000];
+    const int64_t length = 1 + drawn(9000), offset = drawn(MODEL_BYTES), there = m->size - offset;
+    const int64_t expected = there < 0 ? 0 : there < length ? there : length;
+    int64_t done = -1;
+    memset(buffer, 77, sizeof buffer);
+    CHECK(mpiox_storage_read(m->storage, buffer, length, offset, &done, NULL) == MPIOX_OK);
+    CHECK_EQUAL(done, expected);
+    CHECK(memcmp(buffer, m->bytes + offset, (size_t)expected) == 0);
+}
+
+/* Pieces that do not overlap, each somewhere in a stripe of its own. */
+static void use_list(model *m, bool write)
+{
+    char buffers[40][400];
+    mpiox_storage_piece pieces[40];
+    const int64_t count = 1 + drawn(40), stripe = MODEL_BYTES / 40;
+    int64_t end = -1, expected = INT64_MAX;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t length = 1 + drawn(400);
+        pieces[i] = (mpiox_storage_piece){buffers[i], length, i * stripe + drawn(stripe - length)};
+        fill(buffers[i], length);
+        if (write)
+            note(m, buffers[i], length, pieces[i].offset);
+        else if (pieces[i].offset + length > m->size && expected == INT64_MAX)
+            expected = pieces[i].offset > m->size ? pieces[i].offset : m->size;
+    }
+    if (write) {
+        CHECK(mpiox_storage_write_list(m->storage, pieces, count, NULL) == MPIOX_OK);
+        return;
+    }
+    CHECK(mpiox_storage_read_list(m->storage, pieces, count, &end, NULL) == MPIOX_OK);
+    CHECK_EQUAL(end, expected);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t there = m->size - pieces[i].offset;
+        if (there > 0)
+            CHECK(memcmp(buffers[i], m->bytes + pieces[i].offset,
+                         (size_t)(there < pieces[i].length ? there : pieces[i].length)) == 0);
+    }
+}
+
+static void change_size(model *m)
+{
+    const int64_t size = drawn(MODEL_BYTES);
+    const int parts = 1 + (int)drawn(5);
+    for (int part = 0; part < parts; part++)
+        CHECK(mpiox_storage_resize(m->storage, size, part, parts, NULL) == MPIOX_OK);
+    if (size < m->size)
+        memset(m->bytes + size, 0, (size_t)(m->size - size));
+    m->size = size;
+}
+
+static void reserve(model *m)
+{
+    const int64_t size = drawn(MODEL_BYTES);
+    CHECK(mpiox_storage_reserve(m->storage, size, NULL) == MPIOX_OK);
+    m->size = size > m->size ? size : m->size;
+}
+
+static void ask_size(model *m)
+{
+    int64_t bytes = -1;
+    CHECK(mpiox_storage_size(m->storage, &bytes, NULL) == MPIOX_OK);
+    CHECK_EQUAL(bytes, m->size);
+}
+
+static void test_requests(mpiox_storage_kind kind, int32_t count, int64_t unit)
+{
+    static model m;
+    const mpiox_storage_options options = {.kind = kind};
+    mpiox_storage_subfiles index;
+    const char *why;
+    int guard;
+    int32_t bad;
+    memset(&m, 0, sizeof m);
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, count, unit, NULL, &index, &guard), 0);
+    CHECK(guard >= 0);
+    CHECK(mpiox_storage_subfiles_open(path, O_RDWR, 0, &options, &m.storage, NULL) == MPIOX_OK);
+    for (int i = 0; i < 400; i++) {
+        static void (*const plain[])(model *) = {write_some, write_some,  read_some, read_some,
+                                                 ask_size,   change_size, reserve};
+        const int64_t what = drawn(9);
+        if (what < 7)
+            plain[what](&m);
+        else
+            use_list(&m, what == 7);
+    }
+    CHECK(mpiox_storage_sync(m.storage, NULL) == MPIOX_OK);
+    CHECK(mpiox_storage_close(m.storage) == MPIOX_OK);
+    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, true, &guard), 0);
+    CHECK_EQUAL(index.size, m.size);
+    mpiox_storage_subfiles_free(&index);
+    CHECK_EQUAL(mpiox_storage_subfiles_read(path, &index, &why), 0);
+    CHECK_EQUAL(index.size, m.size);
+    CHECK_EQUAL(mpiox_storage_subfiles_check(&index, &bad), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_remove(&index), 0);
+    mpiox_storage_subfiles_free(&index);
+}
+
+/* ---- who writes -------------------------------------------------------------------------------------------------- */
+
+static bool is_whole(void)
+{
+    mpiox_storage_subfiles index;
+    const char *why;
+    CHECK_EQUAL(mpiox_storage_subfiles_read(path, &index, &why), 0);
+    const bool is = index.size >= 0;
+    mpiox_storage_subfiles_free(&index);
+    return is;
+}
+
+/* Whole when the last of several writers has ended, in whatever order; not when one has failed; nor while one is. */
+static void test_the_last_makes_it_whole(void)
+{
+    mpiox_storage_subfiles first, second;
+    const char *why;
+    int one, other;
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, 3, 10, NULL, &first, &one), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, 3, 10, NULL, &second, &other), EEXIST);
+    CHECK(!is_whole() && mpiox_storage_subfiles_in_use(&first));
+    CHECK_EQUAL(mpiox_storage_subfiles_read(path, &second, &why), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_begin(&second, &other), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_end(&first, true, &one), 0);
+    CHECK(!is_whole() && mpiox_storage_subfiles_in_use(&first));
+    CHECK_EQUAL(mpiox_storage_subfiles_end(&second, true, &other), 0);
+    CHECK(is_whole() && !mpiox_storage_subfiles_in_use(&first));
+    CHECK_EQUAL(mpiox_storage_subfiles_begin(&second, &other), 0);
+    CHECK(!is_whole());
+    CHECK_EQUAL(mpiox_storage_subfiles_end(&second, false, &other), 0);
+    CHECK(!is_whole() && !mpiox_storage_subfiles_in_use(&first));
+    CHECK_EQUAL(mpiox_storage_subfiles_remove(&second), 0);
+    CHECK(access(path, F_OK) != 0 && errno == ENOENT);
+    mpiox_storage_subfiles_free(&first);
+    mpiox_storage_subfiles_free(&second);
+}
+
+/* What is wrong with the subfiles of a whole file is found. */
+static void test_checks(void)
+{
+    mpiox_storage_subfiles index;
+    mpiox_storage *storage;
+    char name[PATH_MAX], other[PATH_MAX + 8];
+    int guard;
+    int32_t bad = -1;
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, 4, 10, NULL, &index, &guard), 0);
+    CHECK(mpiox_storage_subfiles_open(path, O_RDWR, 0, NULL, &storage, NULL) == MPIOX_OK);
+    CHECK(mpiox_storage_write(storage, "abcde", 5, 95, NULL) == MPIOX_OK);
+    CHECK(mpiox_storage_close(storage) == MPIOX_OK);
+    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, true, &guard), 0);
+    CHECK_EQUAL(index.size, 100);
+    CHECK(mpiox_storage_subfiles_path(&index, 2, name, sizeof name));
+    CHECK(truncate(name, 19) == 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_check(&index, &bad), EBADMSG);
+    CHECK_EQUAL(bad, 2);
+    snprintf(other, sizeof other, "%s.other", name);
+    CHECK(rename(name, other) == 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_check(&index, &bad), ENOENT);
+    CHECK(symlink(other, name) == 0); /* whose file that is, nobody knows */
+    CHECK_EQUAL(mpiox_storage_subfiles_check(&index, &bad), ELOOP);
+    CHECK(mpiox_storage_subfiles_open(path, O_RDONLY, 0, NULL, &storage, NULL) == MPIOX_OK);
+    char byte;
+    int64_t done;
+    mpiox_error error;
+    CHECK(mpiox_storage_read(storage, &byte, 1, 20, &done, &error) == MPIOX_E_IO && error.sys_errno == ELOOP);
+    CHECK(mpiox_storage_close(storage) == MPIOX_OK);
+    CHECK(unlink(name) == 0 && unlink(other) == 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_remove(&index), 0);
+    mpiox_storage_subfiles_free(&index);
+}
+
+/* More subfiles than the process may have descriptors. */
+static void test_few_descriptors(void)
+{
+    const struct rlimit few = {40, 40};
+    struct rlimit before, soft;
+    getrlimit(RLIMIT_NOFILE, &before);
+    soft = (struct rlimit){few.rlim_cur, before.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &soft) == 0);
+    test_requests(MPIOX_STORAGE_AUTO, 300, 100);
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const int64_t units[] = {1, 7, 100, 1000, 4096, 100000};
+    snprintf(path, sizeof path, "%s/a %%name\n", argc > 1 ? argv[1] : ".");
+    state = (argc > 2 ? strtoull(argv[2], NULL, 10) : 1) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    test_mapping();
+    for (int i = 0; i < 12; i++)
+        test_requests((mpiox_storage_kind)(i % 3), 1 + (int32_t)drawn(12), units[i % 6]);
+    test_few_descriptors();
+    test_the_last_makes_it_whole();
+    test_checks();
+    return check_exit();
+}

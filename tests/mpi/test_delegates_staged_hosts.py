@@ -1,0 +1,81 @@
+"""Files that are closed before they are written, between hosts, which are namespaces; see support/hosts.py.
+
+tests/programs/delegates_staged.py meets its files again in every way; delegates_staged_deaths.py closes checkpoints,
+until the host of a delegate vanishes: what was acknowledged at level replica is written by the other delegate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from support import hosts
+from support.launch import PROGRAMS, marked_processes
+from support.processes import job
+from support.staged import CHECKPOINTS, check_names, check_program, kill_at_once
+from support.tiers import slow
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+LIMIT_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[hosts.Cluster]:
+    """Bring up three hosts."""
+    hosts.require()
+    with hosts.cluster(3) as found:
+        yield found
+
+
+@pytest.mark.parametrize("level", ["memory", *slow("replica")])
+def test_what_is_closed_is_there(cluster: hosts.Cluster, level: str) -> None:
+    """Also scratch files, in the caches of two hosts, and what does not fit into them."""
+    folder = cluster.folder / f"files-{level}"
+    folder.mkdir()
+    launch = cluster.run([sys.executable, PROGRAMS / "delegates_staged.py", folder, "spawn", level], 3, 1,
+                         timeout_s=LIMIT_S)
+    check_program(launch, folder, level)
+
+
+def host_of(pid: int) -> str:
+    """Return what tells a process's host from the others."""
+    with contextlib.suppress(OSError):
+        return str(pathlib.Path(f"/proc/{pid}/ns/uts").readlink())
+    return ""
+
+
+@pytest.fixture()
+def second_host(cluster: hosts.Cluster) -> Iterator[None]:
+    """A host that vanishes is back for the next test."""
+    yield
+    if not cluster.is_up(2):
+        cluster.bring_back(2)
+
+
+@pytest.mark.parametrize("vanishes", [1, *slow(0)])
+def test_host_is_lost(cluster: hosts.Cluster, second_host: None, vanishes: int) -> None:
+    """Silently, or all of its processes are killed: the other delegate writes both parts, and files get their names."""
+    folder = cluster.folder / f"lost-{vanishes}"
+    folder.mkdir()
+    hints = "*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:mpiox_delegate_ack=replica:" \
+            "striping_unit=16k:mpiox_close=staged:mpiox_drain_rate=20k"  # fmt: skip
+    words = [*cluster.launcher(3, 1), *cluster.program([sys.executable, CHECKPOINTS, folder, "3", "600"])]
+    with job(words, cluster.private / "job.log", {"MPIOX_HINTS": hints}) as running:
+        running.wait_for("closed 0", LIMIT_S)
+        assert not (folder / "checkpoint0").exists()
+        if vanishes:
+            cluster.vanish(2)
+        else:
+            lost = host_of(cluster.of.hosts()[1].pid)
+            kill_at_once(pid for pid in marked_processes(running.marker) if host_of(pid) == lost)
+        deadline_s = time.monotonic() + LIMIT_S
+        while not (folder / "checkpoint0").exists() and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+        check_names(folder, running.text())
+        assert (folder / "checkpoint0").exists(), running.text()
+        assert not list(folder.glob(".checkpoint0.*")), running.text()

@@ -1,0 +1,308 @@
+"""Files that are stored as several (mpiox_subfiles): everything of MPI-IO works on them, and damage is told."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from support import subfiles
+from support.cases import Case, Cases
+
+pytestmark = pytest.mark.mpi
+
+HINTS = "*:mpiox_subfiles=4:mpiox_subfile_unit=1000"
+
+START = """
+import os, pathlib, sys
+import numpy as np
+from mpi4py import MPI
+
+comm, folder = MPI.COMM_WORLD, sys.argv[1]
+name = folder + "/file"
+RDONLY, RDWR, CREATE = MPI.MODE_RDONLY, MPI.MODE_RDWR, MPI.MODE_CREATE
+
+def failed(function, *arguments):
+    try:
+        function(*arguments)
+    except MPI.Exception as error:
+        return error.Get_error_class()
+    return MPI.SUCCESS
+
+def mine(n, rank=comm.rank):
+    return np.random.default_rng(rank).integers(1, 255, n, "u1")
+
+def everybody(n):
+    return np.concatenate([mine(n, rank) for rank in range(comm.size)])
+
+def together():
+    comm.Barrier()
+    return comm.rank == 0
+
+def read_again(fh_comm, whole):
+    fh = MPI.File.Open(fh_comm, name, RDONLY)
+    back = np.zeros(fh.Get_size(), "u1")
+    fh.Read_at_all(0, back)
+    fh.Close()
+    assert bytes(back) == bytes(whole)
+
+def is_index():
+    return pathlib.Path(name).read_bytes().startswith(b"mpiio_ext subfiles 1\\n")
+"""
+
+#: Programs by name; each leaves the file as `everybody(5000)`, or prints what it found.
+PROGRAMS = {
+    "collective": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        assert fh.Get_amode() == RDWR | CREATE
+        pieces = MPI.BYTE.Create_vector(50, 100, 100 * comm.size).Commit()
+        fh.Set_view(100 * comm.rank, MPI.BYTE, pieces)
+        data = everybody(5000).reshape(-1, comm.size, 100)[:, comm.rank].ravel().copy()
+        fh.Write_all(data)
+        fh.Sync()
+        back = np.zeros(5000, "u1")
+        fh.Read_at_all(0, back)
+        assert (back == data).all() and fh.Get_size() == 5000 * comm.size
+        assert is_index() and b"state writing" in pathlib.Path(name).read_bytes()
+        fh.Close()
+        assert b"state whole" in pathlib.Path(name).read_bytes()  # on every rank, as soon as it is closed
+        for some in (MPI.COMM_SELF, comm.Split(comm.rank % 2, -comm.rank)):
+            read_again(some, everybody(5000))
+        """,
+    "independent": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        fh.Write_at(5000 * comm.rank, mine(5000))
+        request = fh.Iread_at(5000 * comm.rank, back := np.zeros(5000, "u1"))
+        request.Wait()
+        assert (back == mine(5000)).all()
+        fh.Close()
+        """,
+    "nonblocking": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        data = mine(5000)
+        requests = [fh.Iwrite_at(5000 * comm.rank, data[:2000]), fh.Iwrite_at_all(5000 * comm.rank + 2000, data[2000:])]
+        MPI.Request.Waitall(requests)
+        fh.Seek(5000 * comm.rank)
+        fh.Read_all_begin(back := np.zeros(5000, "u1"))
+        fh.Read_all_end(back)
+        assert (back == data).all()
+        fh.Close()
+        """,
+    "shared pointer": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        fh.Write_ordered(mine(5000))
+        assert fh.Get_position_shared() == 5000 * comm.size
+        fh.Seek_shared(0, MPI.SEEK_END)
+        assert fh.Get_position_shared() == 5000 * comm.size
+        fh.Seek_shared(0)
+        back = np.zeros(5000, "u1")
+        fh.Read_shared(back)
+        assert bytes(back) in bytes(everybody(5000))
+        fh.Close()
+        """,
+    "atomic": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        fh.Set_atomicity(True)
+        fh.Write_at(5000 * comm.rank, mine(5000))
+        comm.Barrier()
+        other = (comm.rank + 1) % comm.size
+        fh.Read_at(5000 * other, back := np.zeros(5000, "u1"))
+        assert fh.Get_atomicity() and (back == mine(5000, other)).all()
+        fh.Close()
+        """,
+    "append": """
+        for rank in range(comm.size):
+            fh = MPI.File.Open(comm, name, RDWR | CREATE | MPI.MODE_APPEND)
+            assert fh.Get_position() == fh.Get_position_shared() == 5000 * rank
+            if comm.rank == rank:
+                fh.Write(mine(5000))
+            fh.Close()
+        """,
+    "sizes": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        for size in (1, 999, 4000, 12345, 77, 0):
+            fh.Set_size(size)
+            assert fh.Get_size() == size
+        fh.Preallocate(9001)
+        assert fh.Get_size() == 9001
+        fh.Read_at_all(0, back := np.ones(10000, "u1"))
+        assert not back[:9001].any() and back[9001:].all()
+        assert failed(fh.Set_size, -1) != MPI.SUCCESS
+        if comm.size > 1:
+            assert failed(fh.Set_size, 5 + comm.rank) != MPI.SUCCESS
+        fh.Set_size(0)
+        fh.Write_at_all(5000 * comm.rank, mine(5000))
+        fh.Set_size(5000 * comm.size)
+        fh.Close()
+        fh = MPI.File.Open(comm, name, RDONLY)
+        assert failed(fh.Set_size, 1) == MPI.ERR_READ_ONLY
+        fh.Close()
+        """,
+    "two openers": """
+        fh = [MPI.File.Open(MPI.COMM_SELF, name, RDWR | CREATE) for _ in range(2)]
+        comm.Barrier()
+        fh[comm.rank % 2].Write_at(5000 * comm.rank, mine(5000))
+        fh[0].Close()
+        comm.Barrier()
+        assert b"state writing" in pathlib.Path(name).read_bytes()
+        comm.Barrier()
+        fh[1].Close()
+        comm.Barrier()
+        assert b"state whole" in pathlib.Path(name).read_bytes()
+        """,
+    "other representations": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        assert failed(fh.Set_view, 0, MPI.INT, MPI.INT, "external32") == MPI.ERR_UNSUPPORTED_DATAREP
+        fh.Write_at_all(5000 * comm.rank, mine(5000))
+        fh.Close()
+        """,
+    "per node": """
+        info = MPI.Info.Create()
+        info.Set("mpiox_subfiles", "per_node=2")
+        fh = MPI.File.Open(comm, name, RDWR | CREATE, info)
+        fh.Write_at_all(5000 * comm.rank, mine(5000))
+        fh.Close()
+        """,
+    "own subfiles": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        fh.Write_at_all(5000 * comm.rank, mine(5000))
+        links = [os.readlink(entry) for entry in os.scandir("/proc/self/fd") if os.path.exists(entry)]
+        opened = sorted({int(link.rsplit(".", 1)[1]) for link in links if ".subfiles/" in link} - {0})
+        found = comm.gather(opened)
+        fh.Close()
+        if comm.rank == 0:
+            every = sorted(sum(found, []))
+            assert every == [1, 2, 3], found  # no other rank writes them
+        """,
+}
+ENVIRONMENTS = {
+    "plain": {"MPIOX_HINTS": HINTS},
+    "nodes": {"MPIOX_HINTS": f"{HINTS}:mpiox_exchange=two_phase", "MPIOX_RANKS_PER_NODE": "2", "MPIOX_LOCKS": "server"},
+    "delegates": {"MPIOX_HINTS": f"{HINTS}:mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_delegate_page=4k"},
+}
+ONLY = {"own subfiles": ("nodes",), "per node": ("plain", "nodes"), "other representations": ("plain",)}
+RANKS = (1, 3, 4, 7)
+
+
+def case(text: str, ranks: int, environment: dict[str, str]) -> Case:
+    if "per_node" in text:  # the environment would count more than the program
+        environment = environment | {"MPIOX_HINTS": "*:mpiox_subfile_unit=1000"}
+    return Case(text=START + textwrap.dedent(text), ranks=ranks, environment=environment)
+
+
+CASES = {
+    f"{what} {where} {ranks}": case(text, ranks, ENVIRONMENTS[where])
+    for ranks in RANKS
+    for what, text in PROGRAMS.items()
+    for where in ONLY.get(what, tuple(ENVIRONMENTS))
+}
+
+#: What is done to a whole file of 4 subfiles, and the class of the error that every opening gets.
+DAMAGE = {
+    "missing": ("os.unlink(parts[1])", "NO_SUCH_FILE"),
+    "short": ("os.truncate(parts[2], 10)", "IO"),
+    "long": ("os.truncate(parts[3], 10_000_000)", "IO"),
+    "edited": ("index.write_bytes(index.read_bytes().replace(b'unit 1000', b'unit 1001'))", "IO"),
+    "cut": ("index.write_bytes(index.read_bytes()[:-5])", "IO"),
+    "newer": ("index.write_bytes(index.read_bytes().replace(b'subfiles 1', b'subfiles 2'))", "IO"),
+    "a link": ("parts[1].rename(folder + '/x'); parts[1].symlink_to(folder + '/x')", "BAD_FILE"),
+}
+DAMAGED = """
+fh = MPI.File.Open(comm, name, RDWR | CREATE)
+fh.Write_at_all(5000 * comm.rank, mine(5000))
+fh.Close()
+index, parts = pathlib.Path(name), sorted(pathlib.Path(name + ".subfiles").iterdir())
+if together():
+    {what}
+comm.Barrier()
+before = index.read_bytes()
+for mode in (RDONLY, RDWR):
+    found = failed(MPI.File.Open, comm, name, mode)
+    assert found == MPI.ERR_{error}, (MPI.Get_error_string(found), mode)
+comm.Barrier()
+assert index.read_bytes() == before
+"""
+CASES |= {
+    f"damaged {what} {ranks}": case(DAMAGED.format(what=do, error=error), ranks, ENVIRONMENTS["plain"])
+    for what, (do, error) in DAMAGE.items()
+    for ranks in (1, 3)
+}
+OTHERS = {
+    "deleted": """
+        for mode in (0, MPI.MODE_DELETE_ON_CLOSE):
+            fh = MPI.File.Open(comm, name, RDWR | CREATE | mode)
+            fh.Write_at_all(5000 * comm.rank, mine(5000))
+            fh.Close()
+            assert os.path.exists(name) == (mode == 0)
+            comm.Barrier()
+            if together() and mode == 0:
+                MPI.File.Delete(name)
+            comm.Barrier()
+            assert os.listdir(folder) == []
+            comm.Barrier()
+        """,
+    "exclusive": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE | MPI.MODE_EXCL)
+        fh.Close()
+        assert is_index()
+        found = failed(MPI.File.Open, comm, name, RDWR | CREATE | MPI.MODE_EXCL)
+        # MPICH itself refuses it, and tells the class on rank 0 only, as of any file
+        assert found == MPI.ERR_FILE_EXISTS or (comm.rank > 0 and found != MPI.SUCCESS)
+        """,
+    "without the library": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        fh.Write_at_all(5000 * comm.rank, mine(5000))
+        fh.Close()
+        before = pathlib.Path(name).read_bytes()
+        info = MPI.Info.Create()
+        info.Set("mpiox_enable", "false")
+        for mode in (RDONLY, RDWR, RDWR | CREATE):
+            assert failed(MPI.File.Open, comm, name, mode, info) == MPI.ERR_UNSUPPORTED_OPERATION
+        assert pathlib.Path(name).read_bytes() == before
+        """,
+    "there already": """
+        if together():
+            pathlib.Path(name).write_bytes(b"x" * 10)
+        comm.Barrier()
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        fh.Write_at_all(5000 * comm.rank, mine(5000))
+        fh.Close()
+        assert os.listdir(folder) == ["file"] and not is_index()
+        """,
+}
+CASES |= {
+    f"{what} {ranks}": case(text, ranks, ENVIRONMENTS["plain"]) for what, text in OTHERS.items() for ranks in (1, 4)
+}
+
+def expected(ranks: int) -> bytes:
+    """Return what the programs write."""
+    np = pytest.importorskip("numpy")
+    return b"".join(np.random.default_rng(rank).integers(1, 255, 5000, "u1").tobytes() for rank in range(ranks))
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize(
+    ("what", "where"), [(what, where) for what in PROGRAMS for where in ONLY.get(what, tuple(ENVIRONMENTS))]
+)
+def test_everything_of_mpi_io(cases: Cases, what: str, where: str, ranks: int) -> None:
+    """The bytes on disk are those that were written, in subfiles of exactly their shares, by an independent reader."""
+    path = cases.result(f"{what} {where} {ranks}").folder / "file"
+    assert subfiles.is_index(path)
+    index = subfiles.read_index(path)
+    nodes = (ranks - 1) // 2 + 1 if where == "nodes" else 1
+    assert len(index.subfiles) == (2 * nodes if what == "per node" else 4)
+    assert index.size == 5000 * ranks and index.unit == 1000
+    assert subfiles.read(path) == expected(ranks)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("what", DAMAGE)
+def test_damage_is_told_by_the_opening(cases: Cases, what: str, ranks: int) -> None:
+    """Every rank gets the same error, and nothing is changed."""
+    cases.result(f"damaged {what} {ranks}")
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+@pytest.mark.parametrize("what", OTHERS)
+def test_files_that_come_and_go(cases: Cases, what: str, ranks: int) -> None:
+    cases.result(f"{what} {ranks}")

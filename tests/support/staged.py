@@ -1,0 +1,75 @@
+"""What files hold that are closed before they are written, and killing those who are to write them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+from collections.abc import Iterable
+
+import numpy as np
+
+from support.launch import PROGRAMS, Launch
+from support.processes import Job
+
+RANKS, BLOCK, BLOCKS = 3, 8192, 24
+#: FOLDER FILES PAUSE_S; CHECKPOINT_BYTES of each file are written, the rest of it are holes.
+CHECKPOINTS = PROGRAMS / "delegates_staged_deaths.py"
+CHECKPOINT_BYTES = 36 * 5000
+
+
+def checkpoint(number: int) -> bytes:
+    """As CHECKPOINTS writes file `number`."""
+    whole = np.zeros((36, 6000), np.uint8)
+    whole[:, :5000] = ((np.arange(36) + number) % 251 + 1)[:, None]
+    return whole.tobytes()[:-1000]
+
+
+def closed(running: Job) -> list[int]:
+    """Return the files that all ranks have closed."""
+    return [int(line.split()[1]) for line in running.text().splitlines() if line.startswith("closed ")]
+
+
+def check_names(folder: pathlib.Path, text: str) -> None:
+    """Whatever has its name is whole."""
+    for path in folder.glob("checkpoint*"):
+        assert path.read_bytes() == checkpoint(int(path.name.removeprefix("checkpoint"))), f"{path.name}\n{text}"
+
+
+def send(pids: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to those that are still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def kill_at_once(pids: Iterable[int]) -> None:
+    """Stop all before the first is killed: none of them writes for another."""
+    victims = list(pids)
+    send(victims, signal.SIGSTOP)
+    send(victims, signal.SIGKILL)
+
+
+def _content(seed: int) -> bytes:
+    """As content() of tests/programs/delegates_staged.py."""
+    places = np.arange(BLOCK * BLOCKS * RANKS)
+    return ((places * 7 + places // BLOCK + seed) % 251 + 1).astype(np.uint8).tobytes()
+
+
+def check_program(launch: Launch, folder: pathlib.Path, level: str) -> None:
+    """tests/programs/delegates_staged.py has found nothing wrong, and each file is there as it was closed."""
+    line = next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))
+    assert json.loads(line[5:]) == [], launch.describe()
+    said = [line for line in launch.stderr.splitlines() if line.startswith("mpiio_ext:")]
+    assert any("native: mpiox_close=staged needs I/O delegates" in line for line in said), launch.describe()
+    assert any("at level replica MPI_File_close waits" in line for line in said) is (level == "replica")
+    assert len(said) == (1 if level == "memory" else 2), launch.describe()
+    expected = {"otherwise": _content(26), "again": _content(2)[: len(_content(2)) // 2],
+                "alone": _content(4)[:BLOCK] + _content(3)[BLOCK:], "native": _content(5), "old": _content(6),
+                "gone": _content(8), "there": _content(10), "sync": _content(13), "beside": _content(23),
+                "last": _content(14)}  # fmt: skip
+    assert {path.name for path in folder.iterdir()} == set(expected)
+    for name, data in expected.items():
+        assert (folder / name).read_bytes() == data, name

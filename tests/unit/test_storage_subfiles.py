@@ -1,0 +1,33 @@
+"""Files that are stored as several: mapping, requests, index and locks, against a model and an independent reader."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from support import cbuild, fuzz, subfiles
+
+
+@pytest.mark.parametrize("seed", range(fuzz.examples(3)))
+def test_against_a_model(tmp_path: pathlib.Path, seed: int) -> None:
+    """Random requests, sizes and lists in units of 1 byte and more, with 300 subfiles in 40 descriptors, too."""
+    out = cbuild.check(cbuild.program("storage/test_subfiles.c", "storage"), str(tmp_path), str(seed + 1))
+    assert out.splitlines()[-1].endswith(" 0 failures")
+    assert not list(tmp_path.iterdir())
+
+
+def indexes(folder: pathlib.Path) -> list[bytes]:
+    """Return indexes of whole files, without their last lines, too."""
+    found = []
+    for count, unit in ((1, 1), (4, 4096), (12, 1 << 40)):
+        subfiles.store(folder / "a%name", b"bytes", count, unit)
+        found.append((folder / "a%name").read_bytes().replace(b"a%name", b"a%25name"))
+    return [*found, *(text[: text.index(b"checksum")] for text in found), b"mpiio_ext subfiles 1\n"]
+
+
+def test_index_fuzzed(tmp_path: pathlib.Path) -> None:
+    """libFuzzer with address and undefined-behaviour sanitizers, from good indexes on."""
+    cbuild.fuzz("storage/fuzz_subfiles.c", folder=tmp_path, runs=100_000, most=1024,
+                files=[cbuild.folder("storage") / "mpiox_storage_subfiles_index.c"],
+                corpus=indexes(tmp_path))  # fmt: skip

@@ -1,0 +1,346 @@
+"""Merge and split against a plain model: bytes, sizes, holes, names, refusals; what is asked for is there or nothing.
+
+Files are made by `support.made_subfiles`, byte by byte. The model of a logical file is its runs of bytes and its size.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mpiio_ext.subfiles.index import Striping
+from mpiio_ext.subfiles.stored import Files, find, read_range
+from support import strangers, tiers
+from support.made_subfiles import IDENT, child, command, content, index_text, make
+
+K = 1 << 10
+UNITS = st.one_of(st.integers(1, 40), st.sampled_from([255, 256, 4 * K, 64 * K, 100_000, 1 << 20]))
+
+
+@st.composite
+def files(draw: st.DrawFn) -> tuple[dict[int, bytes], int, int, int]:
+    """Draw runs of bytes, a size, unit and count."""
+    unit, count = draw(UNITS), draw(st.integers(1, 9))
+    size = draw(st.integers(0, min(7 * unit * count, 3 << 20)))
+    runs = {}
+    for _ in range(draw(st.integers(0, 4)) if size else 0):
+        begin = draw(st.integers(0, size - 1))
+        length = draw(st.integers(1, size - begin))
+        runs[begin] = bytes([draw(st.integers(1, 255))]) * min(length, 2 * unit + 5) + b"end"
+        runs[begin] = runs[begin][: size - begin]
+    return runs, size, unit, count
+
+
+@given(files(), st.booleans(), st.data())
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_merge_and_split_against_a_plain_file(
+    tmp_path: pathlib.Path, drawn: tuple[dict[int, bytes], int, int, int], verified: bool, data: st.DataObject
+) -> None:
+    runs, size, unit, count = drawn
+    folder = tmp_path / "one"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    make(folder / "f", runs, size, unit, count)
+    whole = content(runs, size)
+    done = command("merge", folder / "f", "-o", folder / "plain", *(["--verify"] if verified else []))
+    assert done.exit_code == 0 and (folder / "plain").read_bytes() == whole, done.output
+    done = command("split", folder / "plain", "--count", count, "--unit", unit, "-o", folder / "g", "--verify")
+    assert done.exit_code == 0, done.output
+    stored = find(folder / "g")
+    assert (stored.striping, stored.size) == (Striping(unit, count), size)
+    for number, path in enumerate(stored.subfiles):
+        assert path.read_bytes() == (folder / "f.subfiles" / f"{IDENT}.{number}").read_bytes()
+    assert command("check", folder / "g", folder / "f").exit_code == 0
+    with Files(stored.subfiles) as opened:
+        for _ in range(3):
+            begin = data.draw(st.integers(0, size))
+            length = data.draw(st.integers(0, size - begin))
+            assert read_range(opened, stored.striping, begin, length) == whole[begin : begin + length]
+    assert command("rm", folder / "g").exit_code == 0
+    assert {one.name for one in folder.iterdir()} == {"f", "f.subfiles", "plain"}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No machine loses its power here: no need to wait for the disk."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.mark.parametrize(("unit", "count"), [
+    (1, 1), (1, 4096), (1 << 30, 1), (1 << 30, 4096),
+    *tiers.slow((4 * K, 4096), (64 * K, 4096)),
+])  # fmt: skip
+def test_the_extremes(unit: int, count: int, tmp_path: pathlib.Path) -> None:
+    size = (3 << 20) + 1
+    data = os.urandom(min(1 << 20, 3000 * unit))
+    make(tmp_path / "f", {size - len(data): data, 5: b"begin"}, size, unit, count)
+    assert command("merge", tmp_path / "f", "--in-place", "--verify").exit_code == 0
+    assert (tmp_path / "f").read_bytes() == content({size - len(data): data, 5: b"begin"}, size)
+    assert [one.name for one in tmp_path.iterdir()] == ["f"]
+    done = command("split", tmp_path / "f", "--in-place", "--unit", unit, "--count", count, "--verify")
+    assert done.exit_code == 0 and command("check", tmp_path / "f").exit_code == 0, done.output
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["f", "f.subfiles"]
+    assert command("merge", tmp_path / "f", "-o", tmp_path / "f2").exit_code == 0
+    assert (tmp_path / "f2").read_bytes() == content({size - len(data): data, 5: b"begin"}, size)
+
+
+@pytest.mark.parametrize(("unit", "count"), [(1 << 20, 3), (4 * K, 3)])
+def test_a_sparse_file_stays_sparse(unit: int, count: int, tmp_path: pathlib.Path) -> None:
+    """Of 4 TiB there are a few blocks; to read it all would take an hour."""
+    size = (4 << 40) + 12345
+    runs = {0: b"first", (1 << 40) + 7: b"x" * 9000, size - 3: b"end"}
+    make(tmp_path / "f", runs, size, unit, count)
+    assert "compared" in command("merge", tmp_path / "f", "-o", tmp_path / "g", "--verify").stdout
+    done = command("split", tmp_path / "g", "-o", tmp_path / "h", "--count", count, "--unit", unit, "--verify")
+    assert done.exit_code == 0, done.output
+    for path in (tmp_path / "g", *find(tmp_path / "h").subfiles):
+        assert path.stat().st_blocks * 512 < 1 << 20
+    with (tmp_path / "g").open("rb") as stream:
+        assert os.fstat(stream.fileno()).st_size == size
+        assert all(os.pread(stream.fileno(), len(data), begin) == data for begin, data in runs.items())
+        assert os.pread(stream.fileno(), 5, (1 << 40) + 2) == bytes(5)
+
+
+@pytest.mark.parametrize("name", [
+    "a b", "50%", "%41", "line\nbreak", "tab\t\x01", "\udcff\udcfe", "-o", "é", "n" * 240
+], ids=ascii)  # fmt: skip
+def test_names_with_special_bytes(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("plain").write_bytes(b"0123456789" * 1000)
+    path = pathlib.Path(name)
+    assert command("split", "plain", "--count", 3, "--unit", 64, "-o", path, "--verify").exit_code == 0
+    text = path.read_bytes()
+    assert text == index_text(name, 64, 3, 10_000, ident=find(path).ident)
+    for verb in (["check"], ["info"]):
+        assert command(*verb, "--", path).exit_code == 0
+    assert command("merge", "-o", "again", "--", path).exit_code == 0
+    assert command("merge", "--in-place", "--", path).exit_code == 0
+    assert path.read_bytes() == pathlib.Path("again").read_bytes() == b"0123456789" * 1000
+    assert {one.name for one in tmp_path.iterdir()} == {"plain", "again", name}
+
+
+def test_what_is_done_where_nothing_is_said(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "f").write_bytes(b"abcdefg")
+    (tmp_path / "f").chmod(0o640)
+    done = command("split", tmp_path / "f", "--count", 2)
+    assert done.stdout == f"{tmp_path}/f.split: 7 B in 2 subfiles (copy_file_range)\n" and not done.stderr
+    done = command("merge", tmp_path / "f.split")
+    assert done.stdout == f"{tmp_path}/f.split.merged: 7 B (copy_file_range)\n" and not done.stderr
+    assert {one.name: one.stat().st_mode & 0o777 for one in tmp_path.iterdir() if one.is_file()} == dict.fromkeys(
+        ("f", "f.split", "f.split.merged"), 0o640)  # fmt: skip
+    assert command("merge", tmp_path / "f.split", "-o", "x", "--in-place").exit_code == 2
+
+
+def damage(tmp_path: pathlib.Path, what: str) -> pathlib.Path:
+    """Do something to a subfile of a good file, and return that."""
+    one = tmp_path / "f.subfiles" / f"{IDENT}.1"
+    match what:
+        case "missing":
+            one.unlink()
+        case "short":
+            os.truncate(one, 9)
+        case "too long":
+            os.truncate(one, 500)
+        case "link":
+            one.rename(tmp_path / "elsewhere")
+            one.symlink_to(tmp_path / "elsewhere")
+        case "folder":
+            one.unlink()
+            one.mkdir()
+        case "pipe":
+            one.unlink()
+            os.mkfifo(one)
+        case "same":
+            one.unlink()
+            one.hardlink_to(one.with_name(f"{IDENT}.0"))
+        case "foreign":
+            paths = [f"f.subfiles/{IDENT}.0", f"f.subfiles/{15 * '0'}1.1", f"f.subfiles/{IDENT}.2"]
+            one = one.rename(one.with_name(f"{15 * '0'}1.1"))
+            (tmp_path / "f").write_bytes(index_text("f", 64, 3, 600, subfiles=paths))
+        case "swapped":
+            paths = [f"f.subfiles/{IDENT}.{number}" for number in (1, 0, 2)]
+            (tmp_path / "f").write_bytes(index_text("f", 64, 3, 600, subfiles=paths))
+    return one
+
+
+@pytest.mark.parametrize(("what", "kind", "words"), [
+    ("missing", "missing", "is missing"),
+    ("short", "short", "is too short: 9 B; its share of 600 B is 192 B"),
+    ("too long", "too long", "is too long: 500 B; its share of 600 B is 192 B"),
+    ("link", "foreign", "is a link, a folder or a device"),
+    ("folder", "foreign", "is a link, a folder or a device"),
+    ("pipe", "foreign", "is a link, a folder or a device"),
+    ("same", "foreign", "is the same file as"),
+    ("foreign", "foreign", "is a subfile of another file"),
+    ("swapped", "foreign", f"subfile 0 is called {IDENT}.0"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_subfile_is_said(what: str, kind: str, words: str, tmp_path: pathlib.Path) -> None:
+    make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
+    one = damage(tmp_path, what)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    for target in (["-o", tmp_path / "g"], ["--in-place"]):
+        done = command("merge", tmp_path / "f", *target)
+        assert done.exit_code == 2 and f"mpiio-ext: {one}: " in done.stderr and words in done.stderr, done.output
+    done = command("check", tmp_path / "f", "--json")
+    assert done.exit_code == 1 and kind in [found["kind"] for found in json.loads(done.stdout)[0]["problems"]]
+    assert words in command("check", tmp_path / "f").stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_a_hundred_missing_ones_are_ten_lines(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "f").write_bytes(index_text("f", 64, 100, 0))
+    done = command("merge", tmp_path / "f")
+    assert done.exit_code == 2 and len(done.stderr.splitlines()) == 11
+    assert f"{tmp_path}/f: and 90 more; `mpiio-ext subfiles check` names them all" in done.stderr
+    assert len(command("check", tmp_path / "f").stdout.splitlines()) == 100
+
+
+def test_names_with_a_trial(tmp_path: pathlib.Path) -> None:
+    """The library may have chosen a subfile's server by the end of its name."""
+    make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
+    names = [f"{IDENT}.0", f"{IDENT}.1.7", f"{IDENT}.2.99"]
+    for number, name in enumerate(names):
+        (tmp_path / "f.subfiles" / f"{IDENT}.{number}").rename(tmp_path / "f.subfiles" / name)
+    for wrong in (f"{IDENT}.1.0", f"{IDENT}.1.100", f"{IDENT}.17", f"{IDENT}.1."):
+        paths = [f"f.subfiles/{name}" for name in (names[0], wrong, names[2])]
+        (tmp_path / "f").write_bytes(index_text("f", 64, 3, 600, subfiles=paths))
+        assert "is a subfile of another file" in command("check", tmp_path / "f").stdout
+    (tmp_path / "f").write_bytes(index_text("f", 64, 3, 600, subfiles=[f"f.subfiles/{name}" for name in names]))
+    assert command("merge", tmp_path / "f").exit_code == 0 and command("check", tmp_path / "f").exit_code == 0
+    assert command("rm", tmp_path / "f").exit_code == 0 and [one.name for one in tmp_path.iterdir()] == ["f.merged"]
+
+
+def test_a_size_that_no_file_can_have(tmp_path: pathlib.Path) -> None:
+    make(tmp_path / "f", {}, 0, 1 << 62, 4, whole=False)
+    (tmp_path / "f.subfiles" / f"{IDENT}.3").write_bytes(b"x")
+    assert "more than a file can have" in command("merge", tmp_path / "f", "--unfinished").stderr
+
+
+def test_a_file_that_is_not_whole(tmp_path: pathlib.Path) -> None:
+    runs = {0: b"abc", 200: b"x" * 30}
+    make(tmp_path / "f", runs, 600, 64, 3, whole=False)
+    done = command("merge", tmp_path / "f")
+    assert done.exit_code == 2 and "is not whole: the index says 'state writing'" in done.stderr
+    assert "mpiio-ext subfiles merge --unfinished" in done.stderr
+    assert command("check", tmp_path / "f").exit_code == 1
+    done = command("merge", tmp_path / "f", "--unfinished")
+    assert done.exit_code == 0 and "was not closed" in done.stderr
+    assert (tmp_path / "f.merged").read_bytes() == content(runs, 230)
+    found = json.loads(command("info", tmp_path / "f", "--json").stdout)
+    assert (found["state"], found["unit_bytes"], found["count"], found["size_bytes"]) == ("writing", 64, 3, 230)
+
+
+def test_a_file_that_is_being_written(tmp_path: pathlib.Path) -> None:
+    """A writer holds a lock of the first subfile; it is another process."""
+    make(tmp_path / "f", {0: b"abc"}, 600, 64, 3, whole=False)
+    code = ("import fcntl, os, struct, sys\nend = os.open(sys.argv[1], os.O_RDWR)\n"
+            "fcntl.fcntl(end, 37, struct.pack('@hhqqi4x', fcntl.F_RDLCK, 0, 2**62 + 1, 1, 0))\nprint(1, flush=True)\n"
+            "sys.stdin.read()")  # fmt: skip
+    with subprocess.Popen(["python3", "-c", code, tmp_path / "f.subfiles" / f"{IDENT}.0"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as writer:  # fmt: skip
+        assert writer.stdout is not None and writer.stdout.readline() == b"1\n"
+        for words in (["merge"], ["merge", "--unfinished"], ["rm"]):
+            done = command(*words, tmp_path / "f")
+            assert done.exit_code == 2 and "is being written: a program has it open" in done.stderr, done.output
+        assert "is being written" in command("check", tmp_path / "f").stdout
+        writer.communicate(b"")
+    assert command("rm", tmp_path / "f").exit_code == 0 and not list(tmp_path.iterdir())
+
+
+def test_rm_refuses_and_leaves_what_is_not_its_own(tmp_path: pathlib.Path) -> None:
+    make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
+    keep = tmp_path / "f.subfiles" / "notes"
+    keep.write_text("mine", encoding="utf-8")
+    victim = tmp_path / "victim.0"
+    victim.write_bytes(b"")
+    (tmp_path / "g").write_bytes(index_text("g", 64, 1, 0, subfiles=[str(victim)]))
+    assert f"{keep}: is no subfile of this file" in command("check", tmp_path / "f").stdout
+    done = command("rm", tmp_path / "f", tmp_path / "g")
+    assert done.exit_code == 0 and f"mpiio-ext: {keep}: is no subfile of this file, and stays" in done.stderr
+    assert keep.exists() and victim.exists() and not (tmp_path / "f").exists() and not (tmp_path / "g").exists()
+    assert [one.name for one in keep.parent.iterdir()] == ["notes"]
+    done = command("rm", victim)
+    assert done.exit_code == 2 and "is no index of subfiles" in done.stderr and victim.exists()
+
+
+def test_targets_that_are_refused(tmp_path: pathlib.Path) -> None:
+    make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
+    make(tmp_path / "g", {}, 600, 64, 3)
+    first = tmp_path / "f.subfiles" / f"{IDENT}.0"
+    for target, words in ((tmp_path / "f", "is one of the inputs"), (first, "is one of the inputs"),
+                          (tmp_path / "g", "is an index"), (tmp_path, "is a folder"),
+                          (tmp_path / "no" / "x", "there is no folder")):  # fmt: skip
+        done = command("merge", tmp_path / "f", "-o", target)
+        assert done.exit_code == 2 and words in done.stderr, done.output
+    for source, words in ((tmp_path / "f", "is an index of subfiles already"), (tmp_path / "no", "cannot be read"),
+                          (tmp_path, "cannot be read: is a link, a folder")):  # fmt: skip
+        done = command("split", source, "--count", 2)
+        assert done.exit_code == 2 and words in done.stderr, done.output
+    assert command("check", tmp_path / "f", tmp_path / "g").exit_code == 0
+
+
+@pytest.mark.parametrize("name", [".h.merging", ".h.merging.journal"])
+def test_names_that_can_be_guessed(name: str, tmp_path: pathlib.Path) -> None:
+    """Links to another file are neither followed nor removed."""
+    make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
+    victim = tmp_path / "victim"
+    victim.write_text("keep", encoding="utf-8")
+    for link in ("symbolic", "hard"):
+        if link == "symbolic":
+            (tmp_path / name).symlink_to(victim)
+        else:
+            (tmp_path / name).hardlink_to(victim)
+        done = command("merge", tmp_path / "f", "-o", tmp_path / "h")
+        assert done.exit_code == 2 and f"{tmp_path / name}: is in the way" in done.stderr, done.output
+        assert victim.read_text("utf-8") == "keep" and not (tmp_path / "h").exists()
+        (tmp_path / name).unlink()
+    (tmp_path / "h.subfiles").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "plain").write_bytes(b"abc")
+    done = command("split", tmp_path / "plain", "--count", 2, "-o", tmp_path / "h")
+    assert done.exit_code == 2 and "is in the way" in done.stderr and not (tmp_path / "elsewhere").exists()
+
+
+def test_a_full_disk(tmp_path: pathlib.Path) -> None:
+    """A limit of the size of files is a disk that is full; where root may mount, a small disk is."""
+    size = 6 << 20
+    make(tmp_path / "f", {0: os.urandom(size)}, size, 1 << 20, 3)
+    (tmp_path / "plain").write_bytes(b"x" * size)
+    before = {one.name for one in tmp_path.iterdir()}
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({1 << 20}, {1 << 20}))"
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] < 0
+    for words in (["merge", tmp_path / "f", "-o", tmp_path / "g"], ["merge", tmp_path / "f", "--in-place"],
+                  ["split", tmp_path / "plain", "--count", 2, "-o", tmp_path / "g"]):  # fmt: skip
+        with child(*words, before=limit) as process:
+            err = process.communicate(timeout=60)[1].decode()
+        assert process.returncode == 2 and "cannot be written: File too large" in err, err
+        assert not (tmp_path / "g").exists() and command("check", tmp_path / "f").exit_code == 0
+    assert command("merge", tmp_path / "f", "--in-place", "--verify").exit_code == 0
+    assert command("split", tmp_path / "plain", "--count", 2, "--in-place", "--verify").exit_code == 0
+    before = before - {"f.subfiles"} | {"plain.subfiles"}
+    assert {one.name for one in tmp_path.iterdir() if not one.name.startswith((".g", "g."))} == before
+
+
+def test_another_user_may_not(tmp_path: pathlib.Path) -> None:
+    strangers.need()
+    make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
+    (tmp_path / "open").mkdir()
+    (tmp_path / "f.subfiles" / f"{IDENT}.1").chmod(0o600)
+    for one in (tmp_path, *tmp_path.parents):
+        if one.stat().st_uid == os.geteuid() and len(one.parts) > 2:
+            one.chmod(one.stat().st_mode | 0o011)
+    os.chown(tmp_path / "open", strangers.NOBODY, strangers.NOBODY)
+    change = f"import difflib, os; import mpiio_ext.subfiles.merge, mpiio_ext.cli.tables; os.setuid({strangers.NOBODY})"
+    for target, words in ((tmp_path / "open" / "g", f"{IDENT}.1: cannot be read: Permission denied"),
+                          (tmp_path / "g", "g: cannot be written: the folder")):  # fmt: skip
+        with child("merge", tmp_path / "f", "-o", target, before=change) as process:
+            err = process.communicate(timeout=60)[1].decode()
+        assert process.returncode == 2 and words in err, err
+    assert not list((tmp_path / "open").iterdir()) and not (tmp_path / "g").exists()
