@@ -212,7 +212,7 @@ def test_what_the_file_system_refuses(tmp_path: pathlib.Path, parts: dict[str, i
     caches.mkdir()
     what = "subfiles/*.2" if parts else "staging"
     fault = f"op=write,path=*0.{what},errno=EIO,times=3;op=write,path=*1.{what.removesuffix('.2')},errno=ENOSPC"
-    env = {**hints(mpiox_delegate_cache_dir=caches, mpiox_drain_patience=4, **parts), "MPIOX_FAULT": fault}
+    env = {**hints(mpiox_delegate_cache_dir=caches, mpiox_drain_patience=9, **parts), "MPIOX_FAULT": fault}
     with job(command(folder, 2, 0), tmp_path / "log", env) as running:
         running.wait_for("closed 1", 120)
         status, text = asked("wait", "--patience", "1s", folder / "checkpoint1")
