@@ -249,7 +249,8 @@ mpiox_mpi_subfiles mpiox_mpi_subfiles_begin(const mpiox_mpi_subfiles_opening *op
     if (mpiox_storage_subfiles_is_index(path))
         examine(opening, path, &out, writer);
     else if (opening->wanted && is_asked_for(opening->hints) && opening->amode & MPI_MODE_CREATE &&
-             mpiox_mpi_path(opening->filename) == opening->filename && lstat(path, &status) != 0) {
+             mpiox_mpi_path(opening->filename) == opening->filename &&
+             (lstat(path, &status) != 0 || mpiox_storage_subfiles_drop_emptied(path))) {
         out.late = strncasecmp(opening->hints->subfiles, per_node, sizeof per_node - 1) == 0;
         if (!out.late)
             make(opening, 1, &out, writer);
