@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_refresh.h"
@@ -42,6 +43,7 @@ typedef struct subfiles_state {
     _Atomic int32_t open_count;
     int32_t hand;
     int sys_errno;           /* of a close that was in between */
+    int guard;               /* says that this process, a delegate, has the file; -1: it does not */
     _Atomic int32_t longest; /* had the logical file's last byte when somebody looked */
     member files[];
 } subfiles_state;
@@ -227,6 +229,12 @@ static int64_t read_hole(mpiox_storage *storage, mpiox_storage_place place, cons
     return bytes;
 }
 
+static int32_t subfiles_part_of(const mpiox_storage *storage, int64_t offset)
+{
+    const subfiles_state *state = storage->state;
+    return mpiox_storage_subfiles_place(state->index.unit, state->index.count, offset).subfile;
+}
+
 static int64_t subfiles_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
                                  int64_t offset)
 {
@@ -401,6 +409,8 @@ static void leave_all(subfiles_state *state)
 
 static void discard_state(subfiles_state *state)
 {
+    if (state->guard >= 0)
+        close(state->guard);
     pthread_mutex_destroy(&state->lock);
     mpiox_storage_subfiles_free(&state->index);
     free(state);
@@ -429,6 +439,7 @@ static const mpiox_storage_backend subfiles_backend = {
     .resize = subfiles_resize,
     .size = subfiles_size,
     .refresh = subfiles_refresh,
+    .part_of = subfiles_part_of,
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -448,6 +459,7 @@ static int open_index(mpiox_storage_subfiles *index, int flags, int rank, const 
     state->index = *index;
     state->flags = flags;
     state->rank = rank;
+    state->guard = -1;
     if (options != NULL)
         state->options = *options;
     pthread_mutex_init(&state->lock, NULL);
@@ -484,4 +496,15 @@ int mpiox_storage_subfiles_open(const char *path, int flags, int rank, const mpi
 const mpiox_storage_subfiles *mpiox_storage_subfiles_of(const mpiox_storage *storage)
 {
     return storage->backend == &subfiles_backend ? &((const subfiles_state *)storage->state)->index : NULL;
+}
+
+void mpiox_storage_subfiles_say_written(mpiox_storage *storage)
+{
+    if (storage->backend != &subfiles_backend)
+        return;
+    subfiles_state *state = storage->state;
+    pthread_mutex_lock(&state->lock);
+    if (state->guard < 0)
+        state->guard = mpiox_storage_subfiles_guard(&state->index, true);
+    pthread_mutex_unlock(&state->lock);
 }
