@@ -295,6 +295,7 @@ static bool end_file(mpiox_server *server, int32_t number)
         atomic_fetch_sub(&record->openers, 1);
         return true;
     }
+    mpiox_server_look_at_disk(server);
     file->drain.ending = true;
     pthread_mutex_unlock(&server->lock);
     const int code = make_whole(file->storage, record, &renamed);
