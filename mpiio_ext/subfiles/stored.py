@@ -201,9 +201,9 @@ def usable(stored: Stored, *, unfinished: bool = False) -> tuple[list[int], int]
 def is_written(stored: Stored) -> bool:
     """Return whether a program has the file open for writing: on this host, or where locks go over hosts.
 
-    Such a program holds a lock on a byte of the first subfile.
+    Such a program holds a lock on a byte of the first subfile, and a delegate that writes behind a close on the next.
     """
-    flock = struct.pack("@hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _WRITERS_BYTE, 1, 0)
+    flock = struct.pack("@hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _WRITERS_BYTE, 2, 0)
     try:
         with opened(stored.subfiles[0]) as descriptor:
             return bool(struct.unpack("@hhqqi4x", fcntl.fcntl(descriptor, _OFD_GETLK, flock))[0] != fcntl.F_UNLCK)
@@ -219,7 +219,7 @@ def state_words(stored: Stored) -> str:
             "runs on another host. To take what is there: mpiio-ext subfiles merge --unfinished")  # fmt: skip
 
 
-#: The byte that writers lock, and the request that asks for a lock of an open file.
+#: The first byte that writers lock, and the request that asks for a lock of an open file.
 _WRITERS_BYTE, _OFD_GETLK = 2**62 + 1, 36
 #: Subfiles of which a refusal says what is wrong.
 _MOST_SAID = 10

@@ -14,22 +14,35 @@ import pytest
 from mpiio_ext import delegates
 from mpiio_ext.delegates.arbiter import announcements, mapfile
 from mpiio_ext.delegates.cli_draining import recover_cache
+from support import subfiles
 from support.launch import PROGRAMS, launcher, marked_processes, preload_environment, python_alone, python_run
 from support.processes import job
-from support.staged import CHECKPOINT_BYTES, CHECKPOINTS, RANKS, check_program, checkpoint, fill, kill_at_once
+from support.staged import (
+    CHECKPOINT_BYTES,
+    CHECKPOINTS,
+    RANKS,
+    check_program,
+    checkpoint,
+    fill,
+    kill_at_once,
+    names,  # fmt: skip
+    whole,
+)
 from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
-WAYS = [("spawn", 0, "memory"), ("thread", 1, "memory"), ("spawn", 1, "replica")]
-MORE_WAYS = slow(("spawn", 2, "memory"), ("thread", 0, "memory"), ("thread", 1, "replica"))
+WAYS = [("spawn", 0, "memory", 0), ("thread", 1, "memory", 0), ("spawn", 1, "replica", 0), ("spawn", 0, "memory", 3),
+        ("spawn", 1, "replica", 4)]  # fmt: skip
+MORE_WAYS = slow(("spawn", 2, "memory", 0), ("thread", 0, "memory", 0), ("thread", 1, "replica", 0),
+                 ("thread", 1, "memory", 3))  # fmt: skip
 
 
-@pytest.mark.parametrize(("mode", "per_node", "level"), [*WAYS, *MORE_WAYS])
-def test_what_is_closed_is_there(tmp_path: pathlib.Path, mode: str, per_node: int, level: str) -> None:
+@pytest.mark.parametrize(("mode", "per_node", "level", "parts"), [*WAYS, *MORE_WAYS])
+def test_what_is_closed_is_there(tmp_path: pathlib.Path, mode: str, per_node: int, level: str, parts: int) -> None:
     """Inside the job from the close on, whatever is done with it; for others when the job has ended, and as a whole."""
-    launch = python_run([PROGRAMS / "delegates_staged.py", tmp_path, mode, level], RANKS,
+    launch = python_run([PROGRAMS / "delegates_staged.py", tmp_path, mode, level, str(parts)], RANKS,
                         env={"MPIOX_RANKS_PER_NODE": str(per_node)}, timeout_s=120, preload=True)
-    check_program(launch, tmp_path, level)
+    check_program(launch, tmp_path, level, parts)
 
 
 AGAIN = """
@@ -81,10 +94,22 @@ def asked(*words: str | pathlib.Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_it_is_seen_and_waited_for(tmp_path: pathlib.Path) -> None:
+#: One file, or hints by which it is four subfiles, whose unit is no part of a page.
+PARTS: list[dict[str, int]] = [{}, {"mpiox_subfiles": 4, "mpiox_subfile_unit": 7000}]
+
+
+def tool(*words: str | pathlib.Path) -> tuple[int, str]:
+    """Return status and messages of a command under `mpiio-ext subfiles`."""
+    done = subprocess.run(["mpiio-ext", "subfiles", *map(str, words)], capture_output=True, text=True, timeout=120,
+                          check=False)  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_it_is_seen_and_waited_for(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """What is left is shown; waiting ends at its limit, or when all is there; a warning lifts the rate."""
     first, second = tmp_path / "checkpoint0", tmp_path / "checkpoint1"
-    with job(command(tmp_path, 2, 600), tmp_path / "log", hints(mpiox_drain_rate=1)) as running:
+    with job(command(tmp_path, 2, 600), tmp_path / "log", hints(mpiox_drain_rate=1, **parts)) as running:
         running.wait_for("closed 0", 120)
         files = [file for item in delegates.status() for file in item.files if str(tmp_path) in file.path]
         assert {(file.path, file.hidden, file.draining) for file in files} == {
@@ -96,10 +121,14 @@ def test_it_is_seen_and_waited_for(tmp_path: pathlib.Path) -> None:
         assert f"{first} is not written yet" in text
         status, text = asked("wait", second)
         assert (status, text.strip()) == (1, f"{second} is not there")
+        if parts:
+            status, text = tool("rm", tmp_path / ".checkpoint0.staging")
+            assert (status, "is being written: a program has it open" in text) == (2, True), text
         for pid in running.delegates():
             os.kill(pid, signal.SIGUSR2)
         assert asked("wait", "--timeout", "60s", first) == (0, "")
-        assert first.read_bytes() == checkpoint(0)
+        assert whole(first) == checkpoint(0)
+        assert not parts or tool("check", first)[0] == 0
         assert running.process.poll() is None
     assert asked("wait", first) == (0, "")
 
@@ -150,24 +179,29 @@ def test_the_arbiters_nodes_write_it(tmp_path: pathlib.Path) -> None:
         f"checkpoint{number}": checkpoint(number) for number in range(4)}  # fmt: skip
 
 
-def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("parts", PARTS)
+def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """The file does not get its name, and that is said; nothing of it is lost."""
-    with job(command(tmp_path, 1, 600), tmp_path / "log", hints(mpiox_drain_rate=1)) as running:
+    with job(command(tmp_path, 1, 600), tmp_path / "log", hints(mpiox_drain_rate=1, **parts)) as running:
         running.wait_for("closed 0", 120)
         (tmp_path / ".checkpoint0.staging.parts").unlink()
         for pid in running.delegates():
             os.kill(pid, signal.SIGUSR1)
         status, text = asked("wait", "--patience", "1s", tmp_path / "checkpoint0")
         assert (status, "checkpoint0.staging.parts was removed" in text) == (1, True), text
-        assert (tmp_path / ".checkpoint0.staging").read_bytes() == checkpoint(0)
+        assert subfiles.read(tmp_path / ".checkpoint0.staging") == checkpoint(0)
         (tmp_path / ".checkpoint0.staging").rename(tmp_path / "checkpoint0")
         assert asked("wait", "--timeout", "60s", tmp_path / "checkpoint0") == (0, "")
+        if parts:  # by hand, too
+            assert tool("merge", "--unfinished", "--in-place", tmp_path / "checkpoint0")[0] == 0
+        assert (tmp_path / "checkpoint0").read_bytes() == checkpoint(0)
 
 
-def test_scratch_files_go_with_the_job(tmp_path: pathlib.Path) -> None:
-    """They are seen, cannot be waited for, and nothing of them is left when the job is ended."""
+@pytest.mark.parametrize("parts", PARTS)
+def test_scratch_files_go_with_the_job(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
+    """They are seen, cannot be waited for, and nothing of them is left when the job is ended. None is subfiles."""
     (tmp_path / "files").mkdir()
-    with job(command(tmp_path / "files", 2, 600), tmp_path / "log", hints(mpiox_close="never")) as running:
+    with job(command(tmp_path / "files", 2, 600), tmp_path / "log", hints(mpiox_close="never", **parts)) as running:
         running.wait_for("closed 0", 120)
         assert "never written" in asked("status", "--once")[1]
         assert {path.name for path in (tmp_path / "files").iterdir()} == {".checkpoint0.staging",
@@ -180,13 +214,15 @@ def test_scratch_files_go_with_the_job(tmp_path: pathlib.Path) -> None:
     assert not list((tmp_path / "files").iterdir())
 
 
-def test_what_the_file_system_refuses(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("parts", PARTS)
+def test_what_the_file_system_refuses(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """For a while: it is written again. For good: it is named, and can be recovered when the file system takes it."""
     folder, caches = tmp_path / "files", tmp_path / "caches"
     folder.mkdir()
     caches.mkdir()
-    fault = "op=write,path=*0.staging,errno=EIO,times=3;op=write,path=*1.staging,errno=ENOSPC"
-    env = {**hints(mpiox_delegate_cache_dir=caches, mpiox_drain_patience=15), "MPIOX_FAULT": fault}
+    what = "subfiles/*.2" if parts else "staging"
+    fault = f"op=write,path=*0.{what},errno=EIO,times=3;op=write,path=*1.{what.removesuffix('.2')},errno=ENOSPC"
+    env = {**hints(mpiox_delegate_cache_dir=caches, mpiox_drain_patience=15, **parts), "MPIOX_FAULT": fault}
     with job(command(folder, 2, 0), tmp_path / "log", env) as running:
         running.wait_for("closed 1", 120)
         status, text = asked("wait", "--patience", "1s", folder / "checkpoint1")
@@ -197,29 +233,31 @@ def test_what_the_file_system_refuses(tmp_path: pathlib.Path) -> None:
         assert not running.left(60)
         said = running.text()
     assert f"write of {folder / '.checkpoint1.staging'} failed" in said
-    assert (folder / "checkpoint0").read_bytes() == checkpoint(0)
-    assert {path.name for path in folder.iterdir()} == {"checkpoint0", ".checkpoint1.staging",
-                                                        ".checkpoint1.staging.parts"}  # fmt: skip
+    assert whole(folder / "checkpoint0") == checkpoint(0)
+    assert names(folder) == {"checkpoint0", ".checkpoint1.staging", ".checkpoint1.staging.parts"}
     assert all(str(path) in said for path in caches.iterdir()), said
     recovered = [recover_cache(path) for path in caches.iterdir()]
     assert sum(moved for moved, _ in recovered) == CHECKPOINT_BYTES
     assert not [path for _, failed in recovered for path in failed]
     assert not list(caches.iterdir())
-    assert (folder / "checkpoint1").read_bytes() == checkpoint(1)
+    assert whole(folder / "checkpoint1") == checkpoint(1)
+    assert names(folder) == {"checkpoint0", "checkpoint1"}
 
 
 #: Size of `small_disk`: a checkpoint, of 216 KiB, and little else.
 DISK_KIB = 288
 
 
-@pytest.mark.parametrize(("what", "then"), [("full", "goes on"), ("full", "killed"), ("read-only", "killed"),
-                                            *slow(("full", "ends"))])  # fmt: skip
-def test_disk_refuses(small_disk: pathlib.Path, tmp_path: pathlib.Path, what: str, then: str) -> None:
+@pytest.mark.parametrize(("what", "then", "parts"), [
+    ("full", "goes on", {}), ("full", "killed", {}), ("read-only", "killed", {}), ("full", "goes on", PARTS[1]),
+    ("full", "killed", PARTS[1]), *slow(("full", "ends", {}), ("full", "ends", PARTS[1]))])  # fmt: skip
+def test_disk_refuses(small_disk: pathlib.Path, tmp_path: pathlib.Path, what: str, then: str,
+                      parts: dict[str, int]) -> None:  # fmt: skip
     """A real one. The file is named, with where its bytes are, until the disk takes them: then it is whole."""
     (caches := tmp_path / "caches").mkdir()
     path, other = small_disk / "checkpoint0", small_disk / "other"
     code = errno.ENOSPC if what == "full" else errno.EROFS
-    env = hints(mpiox_delegate_cache_dir=caches, mpiox_drain_patience=15)
+    env = hints(mpiox_delegate_cache_dir=caches, mpiox_drain_patience=15, **parts)
     if what == "full":
         other.write_bytes(bytes(150 << 10))
     else:
@@ -230,7 +268,7 @@ def test_disk_refuses(small_disk: pathlib.Path, tmp_path: pathlib.Path, what: st
         if then == "goes on":
             other.unlink()
             assert asked("wait", "--patience", "30s", path) == (0, "")
-            assert path.read_bytes() == checkpoint(0)
+            assert whole(path) == checkpoint(0)
             return
         if then == "killed":
             kill_at_once(marked_processes(running.marker))
@@ -247,8 +285,8 @@ def test_disk_refuses(small_disk: pathlib.Path, tmp_path: pathlib.Path, what: st
     status, text = asked("recover", caches)
     assert (status, "cannot" in text) == (0, False), text
     assert not list(caches.iterdir())
-    assert {found.name for found in small_disk.iterdir()} == {"checkpoint0"}
-    assert path.read_bytes() == checkpoint(0)
+    assert names(small_disk) == {"checkpoint0"}
+    assert whole(path) == checkpoint(0)
 
 
 def test_no_room_for_another_name(small_disk: pathlib.Path, tmp_path: pathlib.Path) -> None:

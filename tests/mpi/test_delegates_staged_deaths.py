@@ -20,12 +20,25 @@ import pytest
 from mpiio_ext.delegates.cli_draining import recover_cache
 from support.launch import launcher, marked_processes, preload_environment
 from support.processes import Job, job, words
-from support.staged import CHECKPOINTS, RANKS, check_names, checkpoint, closed, fill, kill_at_once, send
+from support.staged import (
+    CHECKPOINTS,
+    RANKS,
+    check_names,
+    checkpoint,
+    closed,
+    fill,
+    kill_at_once,
+    names,
+    send,
+    whole,  # fmt: skip
+)
 from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 FILES = 5
 LIMIT_S, GRACE_S = 60.0, 60.0
+#: Hints under which each checkpoint is subfiles, whose unit is no part of a page; "": it is one file.
+PARTS = ("", "mpiox_subfiles=4:mpiox_subfile_unit=7000:")
 WHO = ("delegate", "both", "rank", "launcher", "everything", "node")
 
 
@@ -50,17 +63,18 @@ def kill(running: Job, who: str, rng: random.Random) -> None:
         send(victims, signal.SIGKILL)
 
 
-def die(folder: pathlib.Path, who: str, seed: int, disk: pathlib.Path | None = None, full: str = "") -> int:
+def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathlib.Path | None = None,
+        full: str = "") -> int:  # fmt: skip
     """Run it and kill; every checkpoint that was closed must be there. Returns how many were recovered from a disk.
 
     The disk of the caches is full by then (full="caches"), or that of the files is until it is over ("files").
     """
-    rng = random.Random(f"{who} {seed}")
+    rng = random.Random(f"{who} {seed}{parts}")
     files, caches = folder / "files", (disk or folder) / f"caches{seed}"
     files.mkdir(parents=True)
     caches.mkdir()
     more = "mpiox_delegate_ack=replica" if who == "node" else f"mpiox_delegate_cache_dir={caches}"
-    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:{more}:" \
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:{more}:{parts}" \
             "striping_unit=16k:mpiox_close=staged:mpiox_drain_rate=150k:mpiox_drain_patience=1"  # fmt: skip
     env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1" if who == "node" else "0",
            "MPIOX_FAULT": "op=write,path=*.staging,errno=ENOSPC" if full == "files" else ""}  # fmt: skip
@@ -85,19 +99,22 @@ def die(folder: pathlib.Path, who: str, seed: int, disk: pathlib.Path | None = N
     if filler:
         filler.unlink()
     check_names(files, text)
-    assert {f"checkpoint{number}" for number in certain} <= {path.name for path in files.iterdir()}, text
+    assert {f"checkpoint{number}" for number in certain} <= names(files), text
     assert not [path for path in files.iterdir() if path.name.startswith(tuple(f".checkpoint{n}." for n in certain))]
     return len(recovered)
 
 
+@pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("who", [who for who in WHO if who != "launcher"] + slow("launcher"))
-def test_what_was_closed_is_not_lost(tmp_path: pathlib.Path, who: str) -> None:
-    recovered = die(tmp_path, who, 0)
+def test_what_was_closed_is_not_lost(tmp_path: pathlib.Path, who: str, parts: str) -> None:
+    recovered = die(tmp_path, who, 0, parts)
     assert recovered > 0 or who != "everything"
 
 
-@pytest.mark.parametrize(("pattern", "level"), [("*", "replica"), *slow(("*", "memory"), ("*checkpoint*", "memory"))])
-def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str, level: str) -> None:
+@pytest.mark.parametrize(("pattern", "level", "parts"),
+                         [("*", "replica", ""), ("*", "memory", PARTS[1]), ("*checkpoint*", "memory", PARTS[1]),
+                          *slow(("*", "memory", ""), ("*checkpoint*", "memory", ""))])  # fmt: skip
+def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str, level: str, parts: str) -> None:
     """The next job with these disks reads what a killed one had closed, though nothing of it was in a file yet.
 
     The delegates of that pattern start in MPI_Init, or when the first of these files is opened. Copies in the caches
@@ -107,7 +124,7 @@ def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str, level: 
     files.mkdir()
     caches.mkdir()
     hints = f"{pattern}:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:" \
-            f"mpiox_delegate_cache_dir={caches}:mpiox_delegate_ack={level}:" \
+            f"mpiox_delegate_cache_dir={caches}:mpiox_delegate_ack={level}:{parts}" \
             "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
     env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1" if level == "replica" else "0"}
     program = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files)]
@@ -121,17 +138,17 @@ def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str, level: 
         assert "read 0" in running.text()
         assert not running.left(GRACE_S)
     assert not list(caches.iterdir())
-    assert (files / "checkpoint0").read_bytes() == checkpoint(0)
+    assert whole(files / "checkpoint0") == checkpoint(0)
 
 
-@pytest.mark.parametrize("lost", [0, *slow(1)])
-def test_recover_on_all_nodes_but_one(tmp_path: pathlib.Path, lost: int) -> None:
+@pytest.mark.parametrize(("lost", "parts"), [(0, ""), (1, PARTS[1]), *slow((1, ""), (0, PARTS[1]))])
+def test_recover_on_all_nodes_but_one(tmp_path: pathlib.Path, lost: int, parts: str) -> None:
     """Level replica, and everything is killed: the caches of one node alone have all that was closed, in copies too."""
     files, caches = tmp_path / "files", [tmp_path / "first", tmp_path / "second"]
     for folder in (files, *caches):
         folder.mkdir()
     hints = "*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:" \
-            f"mpiox_delegate_cache_dir={caches[0]};{caches[1]}:mpiox_delegate_ack=replica:" \
+            f"mpiox_delegate_cache_dir={caches[0]};{caches[1]}:mpiox_delegate_ack=replica:{parts}" \
             "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
     env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1"}
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "2", "600"]
@@ -144,7 +161,7 @@ def test_recover_on_all_nodes_but_one(tmp_path: pathlib.Path, lost: int) -> None
         done = subprocess.run(["mpiio-ext", "delegates", "recover", str(folder)], capture_output=True, text=True,
                               timeout=LIMIT_S, check=False)  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
-        assert (files / "checkpoint0").read_bytes() == checkpoint(0)
+        assert whole(files / "checkpoint0") == checkpoint(0)
         assert not list(folder.iterdir())
 
 
@@ -157,13 +174,14 @@ DISK_KIB = 5 << 10
 def test_deaths_on_full_disks(small_disk: pathlib.Path, tmp_path: pathlib.Path, full: str, who: str,
                               times: int) -> None:  # fmt: skip
     for seed in range(1, times + 1):
-        recovered = die(tmp_path / str(seed), who, seed, small_disk, full)
+        recovered = die(tmp_path / str(seed), who, seed, disk=small_disk, full=full)
         assert recovered > 0 or full != "files"
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("who", WHO)
-def test_many_deaths(tmp_path: pathlib.Path, who: str) -> None:
+def test_many_deaths(tmp_path: pathlib.Path, who: str, parts: str) -> None:
     """A hundred moments of each kind."""
     for seed in range(1, 101):
-        die(tmp_path / str(seed), who, seed)
+        die(tmp_path / str(seed), who, seed, parts)

@@ -37,7 +37,7 @@ def test_what_is_closed_is_there(cluster: hosts.Cluster, level: str) -> None:
     """Also scratch files, in the caches of two hosts, and what does not fit into them."""
     folder = cluster.folder / f"files-{level}"
     folder.mkdir()
-    launch = cluster.run([sys.executable, PROGRAMS / "delegates_staged.py", folder, "spawn", level], 3, 1,
+    launch = cluster.run([sys.executable, PROGRAMS / "delegates_staged.py", folder, "spawn", level, "0"], 3, 1,
                          timeout_s=LIMIT_S)
     check_program(launch, folder, level)
 

@@ -12,6 +12,7 @@ from support.cases import Case, Cases
 pytestmark = pytest.mark.mpi
 
 HINTS = "*:mpiox_subfiles=4:mpiox_subfile_unit=1000"
+DELEGATES = ":mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_delegate_page=4k"
 
 START = """
 import os, pathlib, sys
@@ -167,7 +168,7 @@ PROGRAMS = {
         fh = MPI.File.Open(comm, name, RDWR | CREATE)
         fh.Write_at_all(5000 * comm.rank, mine(5000))
         links = [os.readlink(entry) for entry in os.scandir("/proc/self/fd") if os.path.exists(entry)]
-        opened = sorted({int(link.rsplit(".", 1)[1]) for link in links if ".subfiles/" in link} - {0})
+        opened = sorted({int(link.rsplit(".", 1)[1]) for link in links if link.startswith(name + ".sub")} - {0})
         found = comm.gather(opened)
         fh.Close()
         if comm.rank == 0:
@@ -178,15 +179,19 @@ PROGRAMS = {
 ENVIRONMENTS = {
     "plain": {"MPIOX_HINTS": HINTS},
     "nodes": {"MPIOX_HINTS": f"{HINTS}:mpiox_exchange=two_phase", "MPIOX_RANKS_PER_NODE": "2", "MPIOX_LOCKS": "server"},
-    "delegates": {"MPIOX_HINTS": f"{HINTS}:mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_delegate_page=4k"},
+    "delegates": {"MPIOX_HINTS": HINTS + DELEGATES},
+    "staged": {"MPIOX_HINTS": f"{HINTS}{DELEGATES}:mpiox_close=staged"},
 }
-ONLY = {"own subfiles": ("nodes",), "per node": ("plain", "nodes"), "other representations": ("plain",)}
+#: Those that look at the file by its own name are not for a file that has it later.
+AT_ONCE = ("plain", "nodes", "delegates")
+ONLY = {"own subfiles": ("nodes",), "per node": ("plain", "nodes", "staged"), "other representations": ("plain",),
+        "collective": AT_ONCE, "two openers": AT_ONCE}  # fmt: skip
 RANKS = (1, 3, 4, 7)
 
 
 def case(text: str, ranks: int, environment: dict[str, str]) -> Case:
     if "per_node" in text:  # the environment would count more than the program
-        environment = environment | {"MPIOX_HINTS": "*:mpiox_subfile_unit=1000"}
+        environment = environment | {"MPIOX_HINTS": environment["MPIOX_HINTS"].replace("mpiox_subfiles=4:", "")}
     return Case(text=START + textwrap.dedent(text), ranks=ranks, environment=environment)
 
 
@@ -270,6 +275,68 @@ OTHERS = {
         assert os.listdir(folder) == ["file"] and not is_index()
         """,
 }
+STAGED = {
+    "read behind its close": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        fh.Write_at_all(5000 * comm.rank, mine(5000))
+        fh.Close()
+        assert sorted(os.listdir(folder)) == [".file.staging", ".file.staging.parts", "file.subfiles"]
+        comm.Barrier()
+        for some in (MPI.COMM_SELF, comm.Split(comm.rank % 2, -comm.rank), comm):
+            read_again(some, everybody(5000))
+            comm.Barrier()
+        assert not os.path.exists(name)
+        """,
+    "deleted behind its close": """
+        for again in range(2):
+            fh = MPI.File.Open(comm, name, RDWR | CREATE)
+            fh.Write_at_all(5000 * comm.rank, mine(5000))
+            fh.Close()
+            comm.Barrier()
+            if together():
+                MPI.File.Delete(name)
+            comm.Barrier()
+            assert os.listdir(folder) == []
+            comm.Barrier()
+        """,
+    "written again": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        fh.Write_at_all(5000 * comm.rank, mine(5000)[::-1].copy())
+        fh.Close()
+        fh = MPI.File.Open(comm, name, RDWR)
+        fh.Write_at(5000 * comm.rank, mine(5000))
+        fh.Sync()
+        fh.Set_atomicity(True)
+        fh.Write_at(5000 * comm.rank, mine(5000))
+        fh.Close()
+        """,
+    "scratch": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        fh.Write_at_all(5000 * comm.rank, mine(5000))
+        fh.Close()
+        assert sorted(os.listdir(folder)) == [".file.staging", ".file.staging.parts"]
+        comm.Barrier()
+        read_again(comm, everybody(5000))
+        """,
+    "whole": """
+        hints = {"mpiox_subfiles": "4", "mpiox_subfile_unit": "1000"}
+        for close in ("written", "staged"):  # there already
+            info = MPI.Info.Create()
+            info.update(hints | {"mpiox_close": close})
+            fh = MPI.File.Open(comm, name, RDWR | CREATE, info)
+            assert fh.Get_info().Get("mpiox_close") == "written"
+            fh.Write_at_all(5000 * comm.rank, mine(5000))
+            fh.Close()
+            assert b"state whole" in pathlib.Path(name).read_bytes()
+            comm.Barrier()
+        """,
+}  # with a rate at which nothing is written before the job ends
+SLOWLY = ENVIRONMENTS["staged"]["MPIOX_HINTS"] + ":mpiox_drain_rate=1"
+CASES |= {
+    f"{what} {ranks}": case(text, ranks, {"MPIOX_HINTS": {
+        "scratch": SLOWLY.replace("staged", "never"), "whole": "*" + DELEGATES}.get(what, SLOWLY)})
+    for what, text in STAGED.items() for ranks in (1, 4)
+}  # fmt: skip
 CASES |= {
     f"{what} {ranks}": case(text, ranks, ENVIRONMENTS["plain"]) for what, text in OTHERS.items() for ranks in (1, 4)
 }
@@ -293,6 +360,20 @@ def test_everything_of_mpi_io(cases: Cases, what: str, where: str, ranks: int) -
     assert len(index.subfiles) == (2 * nodes if what == "per node" else 4)
     assert index.size == 5000 * ranks and index.unit == 1000
     assert subfiles.read(path) == expected(ranks)
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+@pytest.mark.parametrize("what", STAGED)
+def test_files_that_are_closed_before_they_are_written(cases: Cases, what: str, ranks: int) -> None:
+    """What the job reads behind a close is what it wrote. When it has ended, the files are whole; scratch is gone."""
+    folder = cases.result(f"{what} {ranks}").folder
+    left = {path.name for path in folder.iterdir()}
+    if what == "scratch" or what.startswith("deleted"):
+        assert not left
+        return
+    assert left == {"file", "file.subfiles"}
+    assert subfiles.read_index(folder / "file").size == 5000 * ranks
+    assert subfiles.read(folder / "file") == expected(ranks)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

@@ -1,7 +1,8 @@
 """Files that are closed before they are written: what a program meets when it comes back to them.
 
-``delegates_staged.py FOLDER MODE LEVEL`` writes files through delegates of that mode and level of acknowledgement with
-``mpiox_close=staged``, so slowly that each is still being written when it is used again. Rank 0 prints ``SEEN`` and, as
+``delegates_staged.py FOLDER MODE LEVEL PARTS`` writes files through delegates of that mode and level of acknowledgement
+with ``mpiox_close=staged``, so slowly that each is still being written when it is used again. PARTS > 0: each is so
+many subfiles. Rank 0 prints ``SEEN`` and, as
 JSON, what it has found wrong.
 """
 
@@ -21,7 +22,8 @@ BYTES = BLOCK * BLOCKS * RANKS
 FOLDER = pathlib.Path(sys.argv[1])
 MADE = MPI.MODE_CREATE | MPI.MODE_RDWR
 SERVICE = {"mpiox_delegates": "2", "mpiox_delegate_mode": sys.argv[2], "mpiox_delegate_page": "16k",
-           "mpiox_delegate_cache": "16m", "striping_unit": "16k", "mpiox_delegate_ack": sys.argv[3]}
+           "mpiox_delegate_cache": "16m", "striping_unit": "16k", "mpiox_delegate_ack": sys.argv[3],
+           "mpiox_subfiles": sys.argv[4], "mpiox_subfile_unit": "10000"}  # fmt: skip
 SLOWLY = {**SERVICE, "mpiox_close": "staged", "mpiox_drain_rate": "40000"}
 NEVER = {**SERVICE, "mpiox_close": "never"}
 wrong: list[str] = []
@@ -132,12 +134,26 @@ def otherwise() -> None:
 
 def without_delegates() -> None:
     """Who does not go through the delegates waits until the file is whole and has its name."""
-    make("native", 5)
+    file = opened("native", MPI.MODE_RDWR)
+    write(file, 5)
+    file.Close()
     file = opened("native", MPI.MODE_RDONLY, {**SLOWLY, "mpiox_delegates": "0"})
     check("native: read", fine=holds(file, 5))
     check("native: in force", fine=file.Get_info().Get("mpiox_close") == "written")
     file.Close()
     check("native: name", fine=(FOLDER / "native").exists() and not is_hidden("native"))
+
+
+def new_beside() -> None:
+    """A file that is made without all this while others are written has its name at once."""
+    make("native", 27)
+    for name, hints in (("written", SERVICE), ("library", {**SERVICE, "mpiox_delegates": "0"})):
+        file = opened(name, MADE, hints)
+        COMM.Barrier()
+        check(f"{name}: name", fine=(FOLDER / name).exists() and not is_hidden(name))
+        write(file, 28)
+        file.Close()
+    check("native: still hidden", fine=is_hidden("native"))
 
 
 def existing() -> None:
@@ -182,6 +198,16 @@ def exclusive() -> None:
     check("there: hidden", fine=is_hidden("there"))
 
 
+def on_disk(name: str) -> bytes:
+    """Return the bytes of a file past MPI; those of subfiles, of which each has its share, in turn."""
+    path = FOLDER / name
+    if not path.read_bytes().startswith(b"mpiio_ext subfiles 1"):
+        return path.read_bytes()
+    parts = [(FOLDER / line[8:]).read_bytes() for line in path.read_text("ascii").splitlines()
+             if line.startswith("subfile ")]  # fmt: skip
+    return b"".join(part[at : at + 10000] for at in range(0, len(parts[0]), 10000) for part in parts)
+
+
 def synchronised() -> None:
     """MPI_File_sync waits until everything is in the file; atomic mode works on the file itself."""
     make("sync", 11)
@@ -189,7 +215,7 @@ def synchronised() -> None:
     write(file, 12)
     file.Sync()
     COMM.Barrier()
-    check("sync: in the file", fine=(FOLDER / ".sync.staging").read_bytes() == content(12).tobytes())
+    check("sync: in the file", fine=on_disk(".sync.staging") == content(12).tobytes())
     file.Set_atomicity(True)
     write(file, 13)
     COMM.Barrier()
@@ -298,8 +324,8 @@ def full() -> None:
     COMM.Barrier()
 
 
-for case in (reopened, alone, otherwise, without_delegates, existing, deleted, exclusive, synchronised, scratch,
-             scratch_elsewhere, full):  # fmt: skip
+for case in (reopened, alone, otherwise, new_beside, without_delegates, existing, deleted, exclusive, synchronised,
+             scratch, scratch_elsewhere, full):  # fmt: skip
     case()
 make("last", 14)
 if RANK == 0:

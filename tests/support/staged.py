@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from support import subfiles
 from support.launch import PROGRAMS, Launch
 from support.processes import Job
 
@@ -32,10 +33,23 @@ def closed(running: Job) -> list[int]:
     return [int(line.split()[1]) for line in running.text().splitlines() if line.startswith("closed ")]
 
 
+def whole(path: pathlib.Path) -> bytes:
+    """Return the bytes of a file; of one of subfiles the index says that it is whole."""
+    assert not subfiles.is_index(path) or subfiles.read_index(path).size is not None, path.read_text()
+    return subfiles.read(path)
+
+
+def names(folder: pathlib.Path) -> set[str]:
+    """Return the names in a folder, but for the folders of subfiles."""
+    return {path.name for path in folder.iterdir() if not path.name.endswith(".subfiles")}
+
+
 def check_names(folder: pathlib.Path, text: str) -> None:
     """Whatever has its name is whole."""
-    for path in folder.glob("checkpoint*"):
-        assert path.read_bytes() == checkpoint(int(path.name.removeprefix("checkpoint"))), f"{path.name}\n{text}"
+    for name in names(folder):
+        if name.startswith("checkpoint"):
+            number = int(name.removeprefix("checkpoint"))
+            assert whole(folder / name) == checkpoint(number), f"{name}\n{text}"
 
 
 def fill(disk: pathlib.Path) -> pathlib.Path:
@@ -67,7 +81,7 @@ def _content(seed: int) -> bytes:
     return ((places * 7 + places // BLOCK + seed) % 251 + 1).astype(np.uint8).tobytes()
 
 
-def check_program(launch: Launch, folder: pathlib.Path, level: str) -> None:
+def check_program(launch: Launch, folder: pathlib.Path, level: str, parts: int = 0) -> None:
     """tests/programs/delegates_staged.py has found nothing wrong, and each file is there as it was closed."""
     line = next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))
     assert json.loads(line[5:]) == [], launch.describe()
@@ -77,8 +91,10 @@ def check_program(launch: Launch, folder: pathlib.Path, level: str) -> None:
     assert len(said) == (1 if level == "memory" else 2), launch.describe()
     expected = {"otherwise": _content(26), "again": _content(2)[: len(_content(2)) // 2],
                 "alone": _content(4)[:BLOCK] + _content(3)[BLOCK:], "native": _content(5), "old": _content(6),
-                "gone": _content(8), "there": _content(10), "sync": _content(13), "beside": _content(23),
+                "gone": _content(8), "written": _content(28),
+                "library": _content(28), "there": _content(10), "sync": _content(13), "beside": _content(23),
                 "last": _content(14)}  # fmt: skip
-    assert {path.name for path in folder.iterdir()} == set(expected)
+    assert names(folder) == set(expected)
+    assert {path.stem for path in folder.glob("*.subfiles")} == (set(expected) - {"old"} if parts else set())
     for name, data in expected.items():
-        assert (folder / name).read_bytes() == data, name
+        assert whole(folder / name) == data, name

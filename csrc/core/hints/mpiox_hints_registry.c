@@ -251,7 +251,7 @@ static const mpiox_hint_spec specs[] = {
     TEXT("mpiox_arbiter_name", arbiter_name, "text", "letters, digits and ._+-", is_arbiter_name, "",
          "what the arbiter's curves and weights call the program; empty: its executable, or in Python its script"),
     TEXT("mpiox_subfiles", subfiles, "text", "n | per_node=n | per_server; n up to 4096", is_subfiles, "0",
-         "number of subfiles that a file which is made is stored as; 0: it is one file"),
+         "number of subfiles that a file which is made is stored as; 0, or mpiox_close=never: it is one file"),
     SIZE("mpiox_subfile_unit", subfile_unit, 0, "", 1, t, "0",
          "bytes that lie together in a subfile; 0: striping_unit, or the stripe size of the file system, or 1 MiB"),
 };

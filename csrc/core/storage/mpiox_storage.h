@@ -48,6 +48,8 @@ typedef struct mpiox_storage_backend {
     int (*resize)(mpiox_storage *storage, int64_t bytes, int part, int parts);
     int (*size)(mpiox_storage *storage, int64_t *bytes);
     int (*refresh)(mpiox_storage *storage);
+    /* Of several files, which has that byte, for messages. NULL: there is one. */
+    int32_t (*part_of)(const mpiox_storage *storage, int64_t offset);
     bool mappable; /* fd may be mapped beside the requests */
     bool separate; /* pieces that touch each other stay calls of their own */
 } mpiox_storage_backend;

@@ -19,6 +19,8 @@ int64_t mpiox_storage_request_bytes(const struct iovec *iov, int iov_count, int6
 
 /* Move what is left of a legal request of which the first `already` bytes are done, by as many calls as it takes.
  * *done = bytes done in all. 0 or MPIOX_E_IO. */
+int mpiox_storage_failed(const mpiox_storage *storage, bool write, int sys_errno, int64_t offset, int64_t length,
+                         mpiox_error *error);
 int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
                          int64_t already, int64_t *done, mpiox_error *error);
 

@@ -91,7 +91,7 @@ static int settle(mpiox_storage *storage, bool write, const mpiox_storage_call *
     mpiox_storage_count(storage, write, moved > 0 ? moved : 0);
     *done = moved > 0 ? moved : 0;
     if (moved < 0)
-        return mpiox_error_set(error, MPIOX_E_IO, (int)-moved, call->offset, bytes, write ? "write" : "read");
+        return mpiox_storage_failed(storage, write, (int)-moved, call->offset, bytes, error);
     if (moved == 0 || moved == bytes)
         return MPIOX_OK;
     return mpiox_storage_finish(storage, write, call->iov, call->iov_count, call->offset, moved, done, error);

@@ -65,10 +65,13 @@ int mpiox_storage_guard(int fd, mpiox_storage_guarding how)
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = guard_at, .l_len = 1};
     if (how == MPIOX_GUARD_LOOK) {
         lock.l_type = F_WRLCK;
+        lock.l_len = 2;
         if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
             return errno;
         return lock.l_type == F_UNLCK ? 0 : EAGAIN;
     }
+    if (how == MPIOX_GUARD_BEHIND)
+        return set_lock(fd, F_RDLCK, guard_at + 1, 1, false) == 0 ? 0 : errno;
     if (how == MPIOX_GUARD_ALONE)
         (void)set_lock(fd, F_UNLCK, guard_at, 1, false);
     if (set_lock(fd, how == MPIOX_GUARD_ALONE ? F_WRLCK : F_RDLCK, guard_at, 1, how == MPIOX_GUARD_SHARED) == 0)

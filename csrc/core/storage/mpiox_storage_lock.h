@@ -18,11 +18,16 @@ int mpiox_storage_lock(mpiox_storage *storage, bool exclusive, int64_t offset, i
 /* Release the lock on that range. Never fails. */
 void mpiox_storage_unlock(mpiox_storage *storage, int64_t offset, int64_t length);
 
-/* A lock of its own kind, on a byte behind all data: who has a file open for writing
- * (mpiox_storage_subfiles_files.h). SHARED waits; ALONE gives a shared one up, and takes it for this process alone if
- * nobody else has one; LOOK only asks for that. Given back by closing the descriptor. 0, EAGAIN (somebody has it), or
- * the errno of a file system without locks. */
-typedef enum mpiox_storage_guarding { MPIOX_GUARD_SHARED, MPIOX_GUARD_ALONE, MPIOX_GUARD_LOOK } mpiox_storage_guarding;
+/* Locks of their own kind, on bytes behind all data: who has a file open for writing (mpiox_storage_subfiles_files.h).
+ * SHARED waits; ALONE gives a shared one up, and takes it for this process alone if nobody else has one. BEHIND, on a
+ * byte of its own, keeps nobody from that: a delegate has the file. LOOK asks for any of them. Given back by closing
+ * the descriptor. 0, EAGAIN (somebody has it), or the errno of a file system without locks. */
+typedef enum mpiox_storage_guarding {
+    MPIOX_GUARD_SHARED,
+    MPIOX_GUARD_ALONE,
+    MPIOX_GUARD_BEHIND,
+    MPIOX_GUARD_LOOK
+} mpiox_storage_guarding;
 int mpiox_storage_guard(int fd, mpiox_storage_guarding how);
 
 #endif

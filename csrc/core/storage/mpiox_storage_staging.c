@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "mpiox_storage_internal.h"
+#include "mpiox_storage_subfiles_files.h"
 
 static const char suffix[] = ".staging";
 
@@ -88,11 +89,16 @@ int mpiox_storage_staging_begin(const char *staging, int part)
     return code;
 }
 
+static bool is_it(const struct stat *status, uint64_t device, uint64_t inode)
+{
+    return (uint64_t)status->st_dev == device && (uint64_t)status->st_ino == inode;
+}
+
 static bool has_name(const char *staging, uint64_t device, uint64_t inode)
 {
     struct stat status;
-    const bool has = lstat(staging, &status) == 0 && (uint64_t)status.st_dev == device &&
-                     (uint64_t)status.st_ino == inode;
+    const bool has = lstat(staging, &status) == 0 &&
+                     (is_it(&status, device, inode) || mpiox_storage_subfiles_is_first(staging, device, inode));
     errno = ENOENT;
     return has;
 }
@@ -102,35 +108,62 @@ static int finish(const char *staging, uint64_t device, uint64_t inode, bool *re
 {
     char path[PATH_MAX];
     struct stat status;
+    int code;
     if (!mpiox_storage_staging_final(staging, path, sizeof path))
         return EINVAL;
     if (lstat(staging, &status) != 0)
         return errno == ENOENT ? 0 : errno; /* another one has done it, or it was deleted */
-    if ((uint64_t)status.st_dev != device || (uint64_t)status.st_ino != inode)
+    if (is_it(&status, device, inode))
+        code = mpiox_storage_give_name(staging, path);
+    else if (mpiox_storage_subfiles_is_first(staging, device, inode))
+        code = mpiox_storage_subfiles_publish(staging, path);
+    else
         return 0;
-    const int code = mpiox_storage_give_name(staging, path);
     *renamed = code == 0;
     if (code == 0)
         mpiox_storage_staging_forget(staging);
     return code == ENOENT ? 0 : code;
 }
 
-int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, uint64_t inode, bool *renamed)
+/* Has any process bytes of the file? Or a negative errno. */
+static int anybody_has(int parts)
 {
     char marks[PARTS_MOST];
+    const ssize_t count = pread(parts, marks, sizeof marks, 0);
+    return count < 0 ? -errno : memchr(marks, '-', (size_t)count) != NULL;
+}
+
+int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, uint64_t inode, bool *renamed)
+{
     const int fd = open_parts(staging, O_RDWR);
     *renamed = false;
     if (fd < 0) /* without it nobody knows who else has bytes of the file, if that is still there by this name */
         return errno == ENOENT && !has_name(staging, device, inode) ? 0 : errno;
     int code = pwrite(fd, "+", 1, part) == 1 ? 0 : errno;
-    const ssize_t count = code == 0 ? pread(fd, marks, sizeof marks, 0) : 0;
-    if (count < 0)
-        code = errno;
+    const int others = code == 0 ? anybody_has(fd) : 0;
+    if (others < 0)
+        code = -others;
     if (close(fd) != 0 && code == 0)
         code = errno;
-    if (code != 0 || memchr(marks, '-', (size_t)count) != NULL)
-        return code;
-    return finish(staging, device, inode, renamed);
+    return code != 0 || others > 0 ? code : finish(staging, device, inode, renamed);
+}
+
+int mpiox_storage_staging_left(const char *staging)
+{
+    char path[PATH_MAX];
+    const int fd = open_parts(staging, O_RDONLY);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : errno;
+    const int others = anybody_has(fd);
+    close(fd);
+    if (others != 0)
+        return others < 0 ? -others : 0;
+    if (!mpiox_storage_staging_final(staging, path, sizeof path))
+        return EINVAL;
+    const int code = mpiox_storage_subfiles_publish(staging, path);
+    if (code == 0)
+        mpiox_storage_staging_forget(staging);
+    return code == EAGAIN || code == ENOENT ? 0 : code;
 }
 
 bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t device, uint64_t inode)

@@ -6,6 +6,9 @@
  * Algorithm. Until it is whole the file DIR/NAME is called DIR/.NAME.staging. Beside it lies DIR/.NAME.staging.parts, a
  *            byte for each process: '-' while that one has bytes of the file, '+' when it has none any more. Who writes
  *            its '+' looks at all of them afterwards; who finds no '-' gives the file its name. Two may do so at once.
+ *            Of a file of subfiles it is the index that has the staging name; the file is known by its first subfile.
+ *            It gets its name by an index of its own, which says that it is whole; who opens it for writing holds a
+ *            lock until it is closed, so that nobody does that meanwhile (mpiox_storage_subfiles_files.h).
  * Guarantee. Both files are made anew, never opened through a link, and nothing of the final name is replaced. A
  *            process that is killed leaves its '-'.
  * Needs.     A file system on which a byte that one host has written is read by the others (as delegates do anyway).
@@ -25,9 +28,13 @@ bool mpiox_storage_staging_final(const char *staging, char *path, size_t bytes);
 int mpiox_storage_staging_create(const char *staging, bool made, int parts);
 /* This process will have bytes of the file. 0 or an errno. */
 int mpiox_storage_staging_begin(const char *staging, int part);
-/* It has none any more. *renamed: the file has its name now. device and inode: of the file. 0, also where it has its
- * name already, or an errno: EEXIST where something else has that name, ENOENT where what lies beside it is gone. */
+/* It has none any more. *renamed: the file has its name now. device and inode: of the file, or of its first subfile. 0,
+ * also where it has its name already, or an errno: EEXIST where something else has that name, ENOENT where what lies
+ * beside it is gone, EAGAIN where who has the subfiles open gives it its name. */
 int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, uint64_t inode, bool *renamed);
+/* Of subfiles: who had them open for writing has closed them. If no process has bytes of the file, it gets its name. 0
+ * or an errno. */
+int mpiox_storage_staging_left(const char *staging);
 /* Is the file still there by this name, and has this process bytes of it, as far as can be told? */
 bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t device, uint64_t inode);
 /* The file is not wanted any more, or has no need of the name: take away what lies beside it. */

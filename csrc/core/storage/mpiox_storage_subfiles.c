@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_refresh.h"
@@ -40,6 +41,7 @@ typedef struct subfiles_state {
     pthread_mutex_t lock; /* guards what follows */
     int32_t open_count, most_open, hand;
     int sys_errno;           /* of a close that was in between */
+    int guard;               /* says that this process, a delegate, has the file; -1: it does not */
     _Atomic int32_t longest; /* had the logical file's last byte when somebody looked */
     member files[];
 } subfiles_state;
@@ -191,6 +193,12 @@ static int64_t read_hole(mpiox_storage *storage, mpiox_storage_place place, cons
     if (bytes > 0)
         clear(iov, bytes);
     return bytes;
+}
+
+static int32_t subfiles_part_of(const mpiox_storage *storage, int64_t offset)
+{
+    const subfiles_state *state = storage->state;
+    return mpiox_storage_subfiles_place(state->index.unit, state->index.count, offset).subfile;
 }
 
 static int64_t subfiles_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
@@ -355,6 +363,8 @@ static int subfiles_refresh(mpiox_storage *storage)
 
 static void discard_state(subfiles_state *state)
 {
+    if (state->guard >= 0)
+        close(state->guard);
     pthread_mutex_destroy(&state->lock);
     mpiox_storage_subfiles_free(&state->index);
     free(state);
@@ -382,6 +392,7 @@ static const mpiox_storage_backend subfiles_backend = {
     .resize = subfiles_resize,
     .size = subfiles_size,
     .refresh = subfiles_refresh,
+    .part_of = subfiles_part_of,
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -410,6 +421,7 @@ static int open_index(mpiox_storage_subfiles *index, int flags, int rank, const 
     state->index = *index;
     state->flags = flags;
     state->rank = rank;
+    state->guard = -1;
     state->most_open = most_open(index->count);
     if (options != NULL)
         state->options = *options;
@@ -442,4 +454,15 @@ int mpiox_storage_subfiles_open(const char *path, int flags, int rank, const mpi
 const mpiox_storage_subfiles *mpiox_storage_subfiles_of(const mpiox_storage *storage)
 {
     return storage->backend == &subfiles_backend ? &((const subfiles_state *)storage->state)->index : NULL;
+}
+
+void mpiox_storage_subfiles_say_written(mpiox_storage *storage)
+{
+    if (storage->backend != &subfiles_backend)
+        return;
+    subfiles_state *state = storage->state;
+    pthread_mutex_lock(&state->lock);
+    if (state->guard < 0)
+        state->guard = mpiox_storage_subfiles_guard(&state->index, true);
+    pthread_mutex_unlock(&state->lock);
 }

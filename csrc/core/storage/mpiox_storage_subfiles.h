@@ -10,5 +10,8 @@ int mpiox_storage_subfiles_open(const char *path, int flags, int rank, const mpi
                                 mpiox_storage **out, mpiox_error *error);
 /* How the file is cut; NULL: it is no file of subfiles. Borrowed. */
 const mpiox_storage_subfiles *mpiox_storage_subfiles_of(const mpiox_storage *storage);
+/* Others are told that a delegate has bytes of the file (mpiox_storage_subfiles_files.h), until it closes it. Any
+ * thread; nothing is done for what is no file of subfiles. */
+void mpiox_storage_subfiles_say_written(mpiox_storage *storage);
 
 #endif

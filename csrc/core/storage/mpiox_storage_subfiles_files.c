@@ -39,10 +39,9 @@ bool mpiox_storage_subfiles_path(const mpiox_storage_subfiles *subfiles, int32_t
     return snprintf(path, (size_t)bytes, "%.*s%s", folder, index, name) < bytes;
 }
 
-/* ID.NUMBER of each, in a folder beside the index. 0 or an errno. */
-static int name_subfiles(mpiox_storage_subfiles *subfiles)
+/* ID.NUMBER of each, in a folder beside the index, called after `name`. 0 or an errno. */
+static int name_subfiles(mpiox_storage_subfiles *subfiles, const char *name)
 {
-    const char *name = base_of(subfiles->index);
     const size_t room = strlen(name) + NAME_ROOM;
     free(subfiles->text);
     subfiles->text = malloc(room * (size_t)subfiles->count);
@@ -196,26 +195,28 @@ static int write_new(const char *path, const char *text, const struct stat *like
     return code;
 }
 
-/* `made`: there was none before, and what has come to be meanwhile is not replaced. */
-static int put_index(const mpiox_storage_subfiles *subfiles, bool made)
+/* To `path`, with the permissions of the one before, if there is one. `made`: nothing has that name, and what has come
+ * to be meanwhile is not replaced. */
+static int put_index(const mpiox_storage_subfiles *subfiles, const char *path, bool made)
 {
-    const char *name = base_of(subfiles->index);
-    char path[PATH_MAX];
+    const char *name = base_of(path);
+    char temporary[PATH_MAX];
     struct stat before;
     if (strlen(name) + 32 > NAME_MAX ||
-        (size_t)snprintf(path, sizeof path, "%.*s.%s.index-%016" PRIx64, (int)(name - subfiles->index), subfiles->index,
-                         name, random_number()) >= sizeof path)
+        (size_t)snprintf(temporary, sizeof temporary, "%.*s.%s.index-%016" PRIx64, (int)(name - path), path, name,
+                         random_number()) >= sizeof temporary)
         return ENAMETOOLONG;
-    if (!made && lstat(subfiles->index, &before) != 0)
+    const bool is_there = lstat(subfiles->index, &before) == 0;
+    if (!made && !is_there)
         return errno;
     char *text = mpiox_storage_subfiles_format(subfiles, name);
-    int code = text != NULL ? write_new(path, text, made ? NULL : &before) : ENOMEM;
+    int code = text != NULL ? write_new(temporary, text, is_there ? &before : NULL) : ENOMEM;
     free(text);
     if (code != 0)
         return code;
-    code = made ? mpiox_storage_give_name(path, subfiles->index) : rename(path, subfiles->index) == 0 ? 0 : errno;
+    code = made ? mpiox_storage_give_name(temporary, path) : rename(temporary, path) == 0 ? 0 : errno;
     if (code != 0)
-        unlink(path);
+        unlink(temporary);
     return code;
 }
 
@@ -231,11 +232,10 @@ static int open_first(const mpiox_storage_subfiles *subfiles)
     return fd >= 0 ? fd : mpiox_storage_descriptor(path, O_RDONLY | O_NOFOLLOW);
 }
 
-/* Say so to others; -1: there are no locks. */
-static int take_guard(const mpiox_storage_subfiles *subfiles)
+int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, bool behind)
 {
     const int fd = open_first(subfiles);
-    if (fd < 0 || mpiox_storage_guard(fd, MPIOX_GUARD_SHARED) == 0)
+    if (fd < 0 || mpiox_storage_guard(fd, behind ? MPIOX_GUARD_BEHIND : MPIOX_GUARD_SHARED) == 0)
         return fd < 0 ? -1 : fd;
     close(fd);
     return -1;
@@ -349,12 +349,13 @@ static int make_folder(const mpiox_storage_subfiles *subfiles)
     return lstat(path, &status) != 0 ? errno : S_ISDIR(status.st_mode) ? 0 : EEXIST;
 }
 
-static int create(mpiox_storage_subfiles *out, const mpiox_storage_subfiles_places *places, int *guard)
+static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_storage_subfiles_places *places,
+                  int *guard)
 {
     int code;
     do {
         out->id = random_number();
-        code = name_subfiles(out);
+        code = name_subfiles(out, name);
         if (code == 0)
             code = make_folder(out);
         if (code != 0)
@@ -363,8 +364,8 @@ static int create(mpiox_storage_subfiles *out, const mpiox_storage_subfiles_plac
     } while (code == EEXIST);
     if (code != 0)
         return code;
-    *guard = take_guard(out);
-    code = put_index(out, true);
+    *guard = mpiox_storage_subfiles_guard(out, false);
+    code = put_index(out, out->index, true);
     if (code == 0)
         return 0;
     drop_guard(guard);
@@ -372,7 +373,7 @@ static int create(mpiox_storage_subfiles *out, const mpiox_storage_subfiles_plac
     return code;
 }
 
-int mpiox_storage_subfiles_create(const char *path, int32_t count, int64_t unit,
+int mpiox_storage_subfiles_create(const char *path, const char *name, int32_t count, int64_t unit,
                                   const mpiox_storage_subfiles_places *places, mpiox_storage_subfiles *out, int *guard)
 {
     struct stat status;
@@ -381,17 +382,31 @@ int mpiox_storage_subfiles_create(const char *path, int32_t count, int64_t unit,
     if (lstat(path, &status) == 0)
         return EEXIST;
     out->index = absolute(path);
-    const int code = out->index != NULL ? create(out, places, guard) : errno;
+    const int code = out->index != NULL ? create(out, base_of(name), places, guard) : errno;
     if (code != 0)
         mpiox_storage_subfiles_free(out);
     return code;
 }
 
+/* Does the index say so already? A full disk has no room for another one. */
+static bool is_writing(const char *path)
+{
+    mpiox_storage_subfiles now;
+    const char *why;
+    if (mpiox_storage_subfiles_read(path, &now, &why) != 0)
+        return false;
+    const bool is = now.size < 0;
+    mpiox_storage_subfiles_free(&now);
+    return is;
+}
+
 int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int *guard)
 {
-    *guard = take_guard(subfiles);
+    *guard = mpiox_storage_subfiles_guard(subfiles, false);
+    if (subfiles->size < 0 && is_writing(subfiles->index)) /* read again: nobody makes it whole now */
+        return 0;
     subfiles->size = -1;
-    const int code = put_index(subfiles, false);
+    const int code = put_index(subfiles, subfiles->index, false);
     if (code != 0)
         drop_guard(guard);
     return code;
@@ -429,7 +444,9 @@ static int settle_sizes(mpiox_storage_subfiles *subfiles)
             continue;
         (void)mpiox_storage_subfiles_path(subfiles, i, path, sizeof path);
         const int fd = mpiox_storage_descriptor(path, O_WRONLY | O_NOFOLLOW);
-        code = fd < 0 ? -fd : mpiox_storage_cut_file(fd, share);
+        code = fd < 0 ? -fd : fstat(fd, &status) != 0 ? errno : 0;
+        if (code == 0 && status.st_size < share) /* of a size that somebody else has settled nothing is cut off */
+            code = mpiox_storage_cut_file(fd, share);
         if (fd >= 0)
             close(fd);
     }
@@ -445,8 +462,124 @@ int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, bool whole, int
     if (whole && last) {
         code = settle_sizes(subfiles);
         if (code == 0)
-            code = put_index(subfiles, false);
+            code = put_index(subfiles, subfiles->index, false);
     }
     drop_guard(guard);
     return code;
+}
+
+/* ---- files that others bring to their end ------------------------------------------------------------------------ */
+
+bool mpiox_storage_subfiles_is_first(const char *path, uint64_t device, uint64_t inode)
+{
+    mpiox_storage_subfiles subfiles;
+    char first[PATH_MAX];
+    struct stat status;
+    const char *why;
+    if (!mpiox_storage_subfiles_is_index(path) || mpiox_storage_subfiles_read(path, &subfiles, &why) != 0)
+        return false;
+    const bool is = mpiox_storage_subfiles_path(&subfiles, 0, first, sizeof first) && lstat(first, &status) == 0 &&
+                    (uint64_t)status.st_dev == device && (uint64_t)status.st_ino == inode;
+    mpiox_storage_subfiles_free(&subfiles);
+    return is;
+}
+
+static int sync_all(const mpiox_storage_subfiles *subfiles)
+{
+    char path[PATH_MAX];
+    int code = 0;
+    for (int32_t i = 0; code == 0 && i < subfiles->count; i++) {
+        const int fd = mpiox_storage_subfiles_path(subfiles, i, path, sizeof path)
+                           ? mpiox_storage_descriptor(path, O_WRONLY | O_NOFOLLOW)
+                           : -ENAMETOOLONG;
+        code = fd < 0 ? -fd : fsync(fd) == 0 ? 0 : errno;
+        if (fd >= 0 && close(fd) != 0 && code == 0)
+            code = errno;
+    }
+    return code;
+}
+
+int mpiox_storage_subfiles_sync(const char *path)
+{
+    mpiox_storage_subfiles subfiles;
+    const char *why;
+    int code = mpiox_storage_subfiles_read(path, &subfiles, &why);
+    if (code != 0)
+        return code;
+    code = sync_all(&subfiles);
+    mpiox_storage_subfiles_free(&subfiles);
+    return code;
+}
+
+/* Is this index another one of the same file? */
+static bool is_of(const char *path, uint64_t id)
+{
+    mpiox_storage_subfiles other;
+    const char *why;
+    if (!mpiox_storage_subfiles_is_index(path) || mpiox_storage_subfiles_read(path, &other, &why) != 0)
+        return false;
+    const bool is = other.id == id;
+    mpiox_storage_subfiles_free(&other);
+    return is;
+}
+
+/* Nobody else writes the file, or does this. */
+static int publish(mpiox_storage_subfiles *subfiles, const char *path)
+{
+    struct stat status;
+    int code = sync_all(subfiles);
+    if (code == 0 && lstat(path, &status) != 0) {
+        code = settle_sizes(subfiles);
+        if (code == 0)
+            code = put_index(subfiles, path, true);
+    } else if (code == 0) {
+        code = EEXIST;
+    }
+    if (code == EEXIST && is_of(path, subfiles->id)) /* by somebody who was killed then */
+        code = 0;
+    if (code == ENOENT) /* a subfile is missing */
+        code = ESTALE;
+    return code != 0 || unlink(subfiles->index) == 0 || errno == ENOENT ? code : errno;
+}
+
+/* `name` in the folder of the index. */
+static bool beside(const mpiox_storage_subfiles *subfiles, const char *name, char path[PATH_MAX])
+{
+    const int folder = (int)(base_of(subfiles->index) - subfiles->index);
+    return snprintf(path, PATH_MAX, "%.*s%s", folder, subfiles->index, base_of(name)) < PATH_MAX;
+}
+
+int mpiox_storage_subfiles_publish(const char *staging, const char *name)
+{
+    mpiox_storage_subfiles subfiles;
+    char path[PATH_MAX];
+    struct stat status;
+    const char *why;
+    int code = mpiox_storage_subfiles_read(staging, &subfiles, &why);
+    if (code != 0)
+        return code;
+    int guard = open_first(&subfiles);
+    if (!beside(&subfiles, name, path))
+        code = ENAMETOOLONG;
+    else if (guard >= 0 && mpiox_storage_guard(guard, MPIOX_GUARD_ALONE) == EAGAIN)
+        code = EAGAIN;
+    else
+        code = lstat(subfiles.index, &status) != 0 ? errno : publish(&subfiles, path);
+    drop_guard(&guard);
+    mpiox_storage_subfiles_free(&subfiles);
+    return code;
+}
+
+int mpiox_storage_subfiles_reveal(mpiox_storage_subfiles *subfiles, const char *name)
+{
+    char path[PATH_MAX];
+    char *own = beside(subfiles, name, path) ? strdup(path) : NULL;
+    const int code = own == NULL ? ENOMEM : mpiox_storage_give_name(subfiles->index, path);
+    if (code != 0) {
+        free(own);
+        return code;
+    }
+    free(subfiles->index);
+    subfiles->index = own;
+    return 0;
 }

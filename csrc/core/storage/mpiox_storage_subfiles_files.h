@@ -1,7 +1,9 @@
 /*
  * mpiox_storage_subfiles_files.h - index and subfiles in the file system: found, made, made whole, removed.
  *
- * Local, blocking; 0 or an errno, unless said otherwise. Private to csrc/core/storage and to who opens files.
+ * A file that delegates write behind its close has its index under a staging name (mpiox_storage_staging.h), and its
+ * subfiles where they stay. Local, blocking; 0 or an errno, unless said otherwise. Private to csrc/core/storage and to
+ * who opens files.
  */
 #ifndef MPIOX_STORAGE_SUBFILES_FILES_H
 #define MPIOX_STORAGE_SUBFILES_FILES_H
@@ -20,8 +22,9 @@ typedef struct mpiox_storage_subfiles_places {
 } mpiox_storage_subfiles_places;
 
 /* Make a file of `count` empty subfiles, which this process writes from now on. EEXIST: something has that name.
- * `places`: NULL: anywhere. *guard: see mpiox_storage_subfiles_begin(). */
-int mpiox_storage_subfiles_create(const char *path, int32_t count, int64_t unit,
+ * `name`: of the file, or a path to it: after it the folder of the subfiles is called. `places`: NULL: anywhere.
+ * *guard: see mpiox_storage_subfiles_begin(). */
+int mpiox_storage_subfiles_create(const char *path, const char *name, int32_t count, int64_t unit,
                                   const mpiox_storage_subfiles_places *places, mpiox_storage_subfiles *out, int *guard);
 /* Path of a subfile. False: too long. */
 bool mpiox_storage_subfiles_path(const mpiox_storage_subfiles *subfiles, int32_t subfile, char *path, int64_t bytes);
@@ -33,9 +36,26 @@ int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int *guard);
 /* It writes no more; `whole`: what it wrote has come to the subfiles. The last one makes the file whole. *guard is
  * closed. */
 int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, bool whole, int *guard);
+/* Say to others that this process writes the file, until the descriptor that is returned is closed; -1: there are no
+ * locks. Waits while somebody makes the file whole. `behind`: it is a delegate, which keeps nobody from that. */
+int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, bool behind);
 /* Does anybody write it, as far as locks can tell? */
 bool mpiox_storage_subfiles_in_use(const mpiox_storage_subfiles *subfiles);
 /* Remove the subfiles, their folder if nothing else is in it, and the index. */
 int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles);
+
+/* ---- of an index with a staging name ----------------------------------------------------------------------------- */
+
+/* Is the first subfile of the index at `path` that file? Any index. */
+bool mpiox_storage_subfiles_is_first(const char *path, uint64_t device, uint64_t inode);
+/* What this host has written to the subfiles of the index at `path` comes to stable storage. Any index. */
+int mpiox_storage_subfiles_sync(const char *path);
+/* All of the file is in its subfiles: they come to stable storage, get their shares of the size, and an index that says
+ * so gets the file's own name, in one step. `name`: that, or a path to it. Then the index at `staging` is removed.
+ * EAGAIN: somebody has the file open for writing, or does this just now; EEXIST: something else has that name; ENOENT:
+ * there is no such index any more. */
+int mpiox_storage_subfiles_publish(const char *staging, const char *name);
+/* It gets its own name as it is, being written. */
+int mpiox_storage_subfiles_reveal(mpiox_storage_subfiles *subfiles, const char *name);
 
 #endif

@@ -89,10 +89,21 @@ int64_t mpiox_storage_request_bytes(const struct iovec *iov, int iov_count, int6
     return total;
 }
 
+int mpiox_storage_failed(const mpiox_storage *storage, bool write, int sys_errno, int64_t offset, int64_t length,
+                         mpiox_error *error)
+{
+    const char *what = write ? "write" : "read";
+    char text[48];
+    if (storage->backend->part_of != NULL) {
+        snprintf(text, sizeof text, "%s (subfile %d)", what, (int)storage->backend->part_of(storage, offset));
+        what = text;
+    }
+    return mpiox_error_set(error, MPIOX_E_IO, sys_errno, offset, length, what);
+}
+
 /* Moves bytes until all are done, the file ends (reads), or the back end fails. */
 static int transfer(mpiox_storage *storage, bool write, position *at, int64_t *done, mpiox_error *error)
 {
-    const char *what = write ? "write" : "read";
     while (at->left > 0) {
         int64_t moved = transfer_once(storage, write, at);
         if (moved == -EINTR)
@@ -101,7 +112,7 @@ static int transfer(mpiox_storage *storage, bool write, position *at, int64_t *d
             moved = -ENOSPC;
         mpiox_storage_count(storage, write, moved > 0 ? moved : 0);
         if (moved < 0)
-            return mpiox_error_set(error, MPIOX_E_IO, (int)-moved, at->offset, at->left, what);
+            return mpiox_storage_failed(storage, write, (int)-moved, at->offset, at->left, error);
         if (moved == 0)
             return MPIOX_OK; /* end of file */
         *done += moved;

@@ -106,27 +106,29 @@ typedef struct own_opening {
     mpiox_mpi_writer *writer;   /* the index that has to be made whole, or NULL */
 } own_opening;
 
-static mpiox_mpi_subfiles_opening subfiles_opening(const char *filename, int amode, const opening *o)
+/* room: for the staging name. */
+static mpiox_mpi_subfiles_opening subfiles_opening(const char *filename, int amode, const opening *o,
+                                                   char room[PATH_MAX])
 {
-    return (mpiox_mpi_subfiles_opening){.filename = filename,
-                                        .amode = amode,
-                                        .hints = &o->hints,
-                                        .wanted = o->wanted,
-                                        .why_not = o->few_descriptors  ? "few descriptors are left (ulimit -n)"
-                                                   : !o->hints.enabled ? "mpiox_enable is false"
-                                                                       : "this opening is the MPI library's"};
+    return (mpiox_mpi_subfiles_opening){
+        .filename = filename,
+        .amode = amode,
+        .hints = &o->hints,
+        .wanted = o->wanted,
+        .why_not = o->few_descriptors  ? "few descriptors are left (ulimit -n)"
+                   : !o->hints.enabled ? "mpiox_enable is false"
+                                       : "this opening is the MPI library's",
+        .staging = o->staging.hidden ? mpiox_mpi_staging_name(&o->staging, filename, room) : NULL,
+        .parts = o->staging.parts};
 }
 
-/* Delegates do not know when a file of subfiles is whole: that is once it is closed. */
-static void close_written(const char *filename, opening *out)
+static mpiox_mpi_staging_opening staging_opening(const char *filename, int amode, const opening *o)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-
-    if (!(out->subfiles.is || out->subfiles.late) || out->hints.close == MPIOX_CLOSE_WRITTEN)
-        return;
-    if (!atomic_flag_test_and_set(&said))
-        fprintf(stderr, "mpiio_ext: %s: with mpiox_subfiles MPI_File_close waits until all is written\n", filename);
-    out->hints.close = MPIOX_CLOSE_WRITTEN;
+    return (mpiox_mpi_staging_opening){.filename = filename,
+                                       .amode = amode,
+                                       .hints = &o->hints,
+                                       .wanted = o->wanted,
+                                       .subfiles = mpiox_mpi_subfiles_are_asked_for(&o->hints)};
 }
 
 /* Rank 0: hints, where they came from, and the topology. *text is to be freed. */
@@ -134,6 +136,7 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
                    own_opening *own)
 {
     const char *path = mpiox_mpi_path(filename);
+    char room[PATH_MAX];
 
     mpiox_hints_resolve_and_collect(path, info, &out->hints, text, print_problem, NULL);
     out->text_bytes = *text != NULL && **text != '\0' ? (int64_t)strlen(*text) + 1 : 0;
@@ -156,14 +159,14 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     out->waits_hidden = mpiox_tools_hide_waits();
     if (out->wanted)
         out->choice = mpiox_file_choose(comm, &out->hints);
-    const mpiox_mpi_subfiles_opening subfiles = subfiles_opening(filename, amode, out);
-    out->subfiles = mpiox_mpi_subfiles_begin(&subfiles, &own->writer);
-    close_written(filename, out);
-    out->choice.foreground = out->waits_hidden && !out->subfiles.is && !out->subfiles.late;
-    out->staging = mpiox_mpi_staging_begin(
-        &(mpiox_mpi_staging_opening){.filename = filename, .amode = amode, .hints = &out->hints, .wanted = out->wanted},
-        &own->hold);
-    out->is_there |= (amode & MPI_MODE_EXCL) && out->staging.hidden && !out->staging.made;
+    const mpiox_mpi_staging_opening staging = staging_opening(filename, amode, out);
+    out->staging = mpiox_mpi_staging_begin(&staging, &own->hold);
+    const mpiox_mpi_subfiles_opening subfiles = subfiles_opening(filename, amode, out, room);
+    if (out->staging.late) /* what the delegates find may be a file of subfiles */
+        out->subfiles.late = true;
+    else
+        out->subfiles = mpiox_mpi_subfiles_begin(&subfiles, 0, &own->writer);
+    out->is_there |= (amode & MPI_MODE_EXCL) && out->staging.hidden && !out->staging.made && out->staging.parts == 0;
     if (!out->staging.hidden && !out->staging.late && !out->subfiles.is && !out->subfiles.late)
         make_striped(filename, amode, out);
 }
@@ -414,6 +417,8 @@ static int refuse_open(MPI_Comm comm, const char *filename, const opening *o, MP
     PMPI_Comm_rank(comm, &error.rank);
     if (o->made && error.rank == 0)
         unlink(filename);
+    if (o->subfiles.made && error.rank == 0)
+        mpiox_mpi_subfiles_remove(filename);
     return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), &error);
 }
 
@@ -468,14 +473,16 @@ static int amode_for_library(int amode, const opening *o)
 }
 
 /* No rank can follow the MPI library, which has opened the index, or failed to. Collective. */
-static int refuse_subfiles(MPI_Comm comm, mpiox_handle *handle, const opening *o, own_opening *own, MPI_File *fh)
+static int refuse_subfiles(MPI_Comm comm, mpiox_handle *handle, const opening *o, const char *name, own_opening *own,
+                           MPI_File *fh)
 {
+    const char *path = access(name, F_OK) != 0 && handle != NULL ? handle->path : mpiox_mpi_path(name);
     mpiox_error error, ignored;
     int result;
 
     mpiox_error_clear(&error);
     if (handle != NULL && !handle->path_unknown)
-        mpiox_mpi_subfiles_explain(handle->path, handle->amode, &error);
+        mpiox_mpi_subfiles_explain(path, handle->amode, &error);
     else
         mpiox_error_set(&error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open (a file of subfiles)");
     PMPI_Comm_rank(comm, &error.rank);
@@ -484,7 +491,7 @@ static int refuse_subfiles(MPI_Comm comm, mpiox_handle *handle, const opening *o
     if (own->writer != NULL)
         mpiox_mpi_subfiles_end(own->writer, true, &ignored);
     if (o->subfiles.made && error.rank == 0 && handle != NULL)
-        mpiox_mpi_subfiles_remove(handle->path);
+        mpiox_mpi_subfiles_remove(path);
     *fh = MPI_FILE_NULL;
     result = mpiox_mpi_error_raise(MPI_FILE_NULL, handle != NULL ? handle->path : "", &error);
     discard(handle);
@@ -501,52 +508,74 @@ static int refuse_index(const char *filename, const opening *o, MPI_File *fh)
     return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), &error);
 }
 
+/* Delegates are started, and the file is looked for or made, where rank 0 could not do that alone. *name: by which it
+ * is opened; it may lie in `room`. Collective. False: MPI has failed. */
+static bool settle_names(MPI_Comm comm, const char *filename, int amode, opening *o, own_opening *own,
+                         char room[PATH_MAX], const char **name)
+{
+    const mpiox_mpi_staging_opening staging = staging_opening(filename, amode, o);
+
+    if (o->staging.late && !mpiox_mpi_staging_start(comm, &staging, &o->staging))
+        return false;
+    *name = mpiox_mpi_staging_name(&o->staging, filename, room);
+    const mpiox_mpi_subfiles_opening subfiles = subfiles_opening(filename, amode, o, room);
+
+    if (o->subfiles.late && !mpiox_mpi_subfiles_start(comm, &subfiles, &o->subfiles, &own->writer))
+        return false;
+    o->choice.subfiles = o->subfiles.is;
+    o->choice.foreground = o->waits_hidden && !o->subfiles.is;
+    o->staging.made |= o->subfiles.made && o->staging.hidden;
+    o->made |= o->staging.made;
+    if (o->staging.made)
+        o->choice.striped = o->staging.striped;
+    return true;
+}
+
+static mpiox_handle *new_handle(MPI_Comm comm, const char *filename, int amode, const opening *o, MPI_File fh)
+{
+    mpiox_handle *handle = new_file(comm, filename, amode);
+
+    if (handle == NULL)
+        return NULL;
+    handle->hints = o->hints;
+    handle->timed = o->hints.stats != MPIOX_STATS_OFF || o->run_stats;
+    handle->waits = handle->timed ? mpiox_stats_waits() : 0;
+    handle->fh = fh;
+    handle->waits_hidden = o->waits_hidden;
+    handle->recorded = o->recorded;
+    handle->subfiles = o->subfiles.is;
+    return handle;
+}
+
 /* Hints, info and topology are agreed. */
 static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *o, own_opening *own,
                       MPI_File *fh)
 {
-    const mpiox_mpi_staging_opening opening = {
-        .filename = filename, .amode = amode, .hints = &o->hints, .wanted = true};
     char room[PATH_MAX];
+    const char *name;
+    mpiox_error ignored;
 
-    if (o->staging.late && !mpiox_mpi_staging_start(comm, &opening, &o->staging))
-        return MPI_ERR_OTHER;
-    const char *name = mpiox_mpi_staging_name(&o->staging, filename, room);
-    const mpiox_mpi_subfiles_opening subfiles = subfiles_opening(filename, amode, o);
-
-    if (o->subfiles.late && !mpiox_mpi_subfiles_start(comm, &subfiles, &o->subfiles, &own->writer))
+    if (!settle_names(comm, filename, amode, o, own, room, &name))
         return MPI_ERR_OTHER;
     if (o->subfiles.error.code != MPIOX_OK) {
         mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold);
         return refuse_index(filename, o, fh);
     }
-    o->choice.subfiles = o->subfiles.is;
-    if (o->staging.made) {
-        o->made = true;
-        o->choice.striped = o->staging.striped;
-    }
     if (!may_open(comm, o)) {
         mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold);
+        mpiox_mpi_subfiles_end(own->writer, true, &ignored);
         return refuse_open(comm, name, o, fh);
     }
     int result = PMPI_File_open(comm, name, amode_for_library(amode, o), info, fh);
-    mpiox_handle *handle = new_file(comm, filename, amode);
-
-    if (handle != NULL) {
-        handle->hints = o->hints;
-        handle->timed = o->hints.stats != MPIOX_STATS_OFF || o->run_stats;
-        handle->waits = handle->timed ? mpiox_stats_waits() : 0;
-        handle->fh = *fh;
-        handle->waits_hidden = o->waits_hidden;
-        handle->recorded = o->recorded;
-        handle->subfiles = o->subfiles.is;
-    }
+    mpiox_handle *handle = new_handle(comm, filename, amode, o, *fh);
     const bool kept = attach(handle, comm, amode, o, name, result == MPI_SUCCESS);
+    const bool through = handle != NULL && handle->forwarded != NULL;
 
-    mpiox_mpi_staging_opened(comm, &o->staging, name, result == MPI_SUCCESS,
-                             handle != NULL && handle->forwarded != NULL, own->hold);
+    if (own->writer != NULL && o->staging.made && result == MPI_SUCCESS && !through)
+        mpiox_mpi_subfiles_reveal(own->writer);
+    mpiox_mpi_staging_opened(comm, &o->staging, name, result == MPI_SUCCESS, through, own->hold);
     if (o->subfiles.is && !mpiox_handle_is_managed(handle))
-        return refuse_subfiles(comm, handle, o, own, fh);
+        return refuse_subfiles(comm, handle, o, name, own, fh);
     if (kept) {
         handle->writer = own->writer;
         insert(handle);
@@ -629,6 +658,13 @@ static int make_whole(mpiox_handle *handle, mpiox_topology *topology, bool fine,
     return mpiox_topology_agree_error(topology, error);
 }
 
+/* Of subfiles: no rank has been told that something it wrote has not come to them. Collective. */
+static bool all_came(const mpiox_handle *handle, mpiox_topology *topology)
+{
+    return !handle->subfiles || handle->amode & MPI_MODE_RDONLY ||
+           mpiox_topology_all(topology, !atomic_load(&handle->file->damaged));
+}
+
 int mpiox_mpi_close(MPI_File *fh)
 {
     mpiox_handle *handle = fh != NULL ? mpiox_handle_remove(*fh) : NULL;
@@ -650,9 +686,10 @@ int mpiox_mpi_close(MPI_File *fh)
         mpiox_mpi_report_close(handle);
         mpiox_forwarded_free(handle->forwarded);
         mpiox_collective_free(handle->collective);
+        const bool fine = all_came(handle, topology);
         if (mpiox_file_close(handle->file, &error) != MPIOX_OK && deferred == MPI_SUCCESS)
             deferred = mpiox_mpi_error_code(handle->path, &error);
-        if (handle->subfiles && make_whole(handle, topology, deferred == MPI_SUCCESS, &error) != MPIOX_OK)
+        if (handle->subfiles && make_whole(handle, topology, fine && deferred == MPI_SUCCESS, &error) != MPIOX_OK)
             deferred = mpiox_mpi_error_code(handle->path, &error);
         mpiox_mpi_view_release(handle);
         if (handle->owns_comm)

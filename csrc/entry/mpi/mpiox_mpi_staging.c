@@ -38,7 +38,8 @@ static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, bool
     *hidden = !is_there(path);
     if (!*hidden)
         return mpiox_forwarded_hold_file(service, path);
-    if (!mpiox_storage_staging_name(path, name, sizeof name) || !is_there(name))
+    *hidden = mpiox_storage_staging_name(path, name, sizeof name) && is_there(name);
+    if (!*hidden)
         return NULL;
     hold = mpiox_forwarded_hold_file(service, name);
     *hidden = hold != NULL;
@@ -156,11 +157,17 @@ static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
     char name[PATH_MAX];
     int code = ENAMETOOLONG;
 
-    if (mpiox_storage_staging_name(opening->filename, name, sizeof name)) {
+    const bool fits = mpiox_storage_staging_name(opening->filename, name, sizeof name);
+
+    if (fits && opening->subfiles) {
+        code = is_there(name) ? EEXIST : 0;
+        out->parts = code == 0 ? service->count : 0;
+    } else if (fits) {
         make_striped(opening, name, out);
         code = mpiox_storage_staging_create(name, out->made, service->count);
     }
-    out->hidden = out->made = code == 0;
+    out->hidden = code == 0;
+    out->made = out->hidden && !opening->subfiles;
     if (code == 0)
         tell_of_pnetcdf(opening->filename);
     out->scratch = out->made && opening->hints->close == MPIOX_CLOSE_NEVER;
@@ -210,7 +217,7 @@ bool mpiox_mpi_staging_start(MPI_Comm comm, const mpiox_mpi_staging_opening *ope
     if (rank == 0 && is_to_be_hidden(opening)) {
         if (service != NULL)
             make(opening, service, staging);
-        if (!staging->hidden)
+        if (!staging->hidden && !opening->subfiles)
             make_striped(opening, opening->filename, staging);
     }
     return PMPI_Bcast(staging, sizeof *staging, MPI_BYTE, 0, comm) == MPI_SUCCESS;
@@ -243,7 +250,8 @@ void mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, c
     if (hold != NULL && opened && !through_delegates)
         mpiox_forwarded_hold_flush(hold, &ignored);
     if (rank == 0 && staging->made && !opened) {
-        unlink(name);
+        if (mpiox_mpi_subfiles_remove(name) == EILSEQ)
+            unlink(name);
         mpiox_storage_staging_forget(name);
     } else if (rank == 0 && staging->made && !through_delegates) {
         unhide(name);

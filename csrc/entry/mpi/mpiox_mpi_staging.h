@@ -20,19 +20,21 @@
 
 /* What rank 0 tells the others. Plain data. */
 typedef struct mpiox_mpi_staging {
-    bool hidden;  /* the file is opened by its staging name, */
-    bool scratch; /* which it keeps: it is never written */
-    bool made;    /* it was made for this opening */
-    bool striped; /* with the hints' striping */
-    bool held;    /* delegates still have bytes of it */
-    bool late;    /* the delegates have to be started before it can be made */
+    bool hidden;   /* the file is opened by its staging name, */
+    bool scratch;  /* which it keeps: it is never written */
+    bool made;     /* it was made for this opening */
+    bool striped;  /* with the hints' striping */
+    bool held;     /* delegates still have bytes of it */
+    bool late;     /* the delegates have to be started before it can be made */
+    int32_t parts; /* > 0: it is still to be made, as subfiles, for so many delegates */
 } mpiox_mpi_staging;
 
 typedef struct mpiox_mpi_staging_opening {
     const char *filename; /* the program's */
     int amode;
     const mpiox_hints *hints;
-    bool wanted; /* the file is to be taken over */
+    bool wanted;   /* the file is to be taken over */
+    bool subfiles; /* it is made as several, if it is made */
 } mpiox_mpi_staging_opening;
 
 /* What does not look by MPI may look now: the file has its own name, and all that is closed is in it. Not where it is a

@@ -15,20 +15,28 @@
 #include "mpiox_layout_gluster.h"
 #include "mpiox_layout_inspect.h"
 #include "mpiox_mpi_path.h"
+#include "mpiox_storage_staging.h"
 #include "mpiox_storage_subfiles_files.h"
 
 struct mpiox_mpi_writer {
     mpiox_storage_subfiles index;
     int guard;
+    bool staged; /* it is whole once delegates have written it */
 };
 
 static const char per_node[] = "per_node=";
 
 /* ---- how a new file is cut --------------------------------------------------------------------------------------- */
 
-static bool is_asked_for(const mpiox_hints *hints)
+bool mpiox_mpi_subfiles_are_asked_for(const mpiox_hints *hints)
 {
-    return strcmp(hints->subfiles, "0") != 0 && strcasecmp(hints->subfiles, "per_node=0") != 0;
+    return strcmp(hints->subfiles, "0") != 0 && strcasecmp(hints->subfiles, "per_node=0") != 0 &&
+           hints->close != MPIOX_CLOSE_NEVER;
+}
+
+static bool is_per_node(const mpiox_hints *hints)
+{
+    return strncasecmp(hints->subfiles, per_node, sizeof per_node - 1) == 0;
 }
 
 static void folder_of(const char *path, char folder[PATH_MAX])
@@ -107,7 +115,7 @@ static int64_t unit_of(const char *folder, const mpiox_hints *hints)
 
 static int32_t count_of(const servers *all, const mpiox_hints *hints, int nodes)
 {
-    const bool each = strncasecmp(hints->subfiles, per_node, sizeof per_node - 1) == 0;
+    const bool each = is_per_node(hints);
     int64_t count;
 
     if (strcasecmp(hints->subfiles, "per_server") == 0)
@@ -117,15 +125,18 @@ static int32_t count_of(const servers *all, const mpiox_hints *hints, int nodes)
     return count < 1 ? 1 : count < MPIOX_SUBFILES_MOST ? (int32_t)count : MPIOX_SUBFILES_MOST;
 }
 
-static int create(const char *path, const mpiox_hints *hints, int nodes, mpiox_mpi_writer *out)
+/* path: of the index. */
+static int create(const char *path, const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi_writer *out)
 {
+    const mpiox_hints *hints = opening->hints;
     char folder[PATH_MAX];
 
     folder_of(path, folder);
     servers all = servers_of(folder);
     const mpiox_storage_subfiles_places places = {fits, &all};
-    const int code = mpiox_storage_subfiles_create(path, count_of(&all, hints, nodes), unit_of(folder, hints),
-                                                   all.target != NULL ? &places : NULL, &out->index, &out->guard);
+    const int code = mpiox_storage_subfiles_create(path, opening->filename, count_of(&all, hints, nodes),
+                                                   unit_of(folder, hints), all.target != NULL ? &places : NULL,
+                                                   &out->index, &out->guard);
     free(all.target);
     return code;
 }
@@ -135,22 +146,41 @@ static void fail(mpiox_mpi_subfiles *subfiles, int sys_errno, const char *what)
     mpiox_error_set(&subfiles->error, MPIOX_E_IO, sys_errno, -1, -1, what);
 }
 
+/* What says which delegates have bytes left lies beside the index. */
+static int create_staged(const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi_writer *out)
+{
+    int code = create(opening->staging, opening, nodes, out);
+
+    if (code != 0)
+        return code;
+    out->staged = true;
+    code = mpiox_storage_staging_create(opening->staging, true, opening->parts);
+    if (code == 0)
+        return 0;
+    mpiox_storage_subfiles_remove(&out->index);
+    mpiox_storage_subfiles_free(&out->index);
+    if (out->guard >= 0)
+        close(out->guard);
+    return code;
+}
+
 /* Make it, unless something has come to have its name meanwhile: then it is that. */
 static void make(const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi_subfiles *out,
                  mpiox_mpi_writer **writer)
 {
     mpiox_mpi_writer *w = calloc(1, sizeof *w);
-    const int code = w != NULL ? create(opening->filename, opening->hints, nodes, w) : ENOMEM;
+    const int code = w == NULL            ? ENOMEM
+                     : opening->parts > 0 ? create_staged(opening, nodes, w)
+                                          : create(opening->filename, opening, nodes, w);
 
-    out->late = false;
     out->is = out->made = code == 0;
     if (code == 0) {
         *writer = w;
         return;
     }
     free(w);
-    if (code == EEXIST)
-        *out = mpiox_mpi_subfiles_begin(opening, writer);
+    if (code == EEXIST && opening->parts == 0)
+        *out = mpiox_mpi_subfiles_begin(opening, nodes, writer);
     else
         fail(out, code, "open (making subfiles)");
 }
@@ -177,6 +207,15 @@ static void tell_of_writing(const char *path)
             path);
 }
 
+/* This process writes the file from now on. Of one that delegates write the index says so already. */
+static int begin_writing(mpiox_mpi_writer *writer)
+{
+    if (!writer->staged)
+        return mpiox_storage_subfiles_begin(&writer->index, &writer->guard);
+    writer->guard = mpiox_storage_subfiles_guard(&writer->index, false);
+    return 0;
+}
+
 /* The index is good, and so is what it names. */
 static void open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_subfiles *index,
                        mpiox_mpi_subfiles *out, mpiox_mpi_writer **writer)
@@ -193,7 +232,7 @@ static void open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_
         fail(out, code == EBADMSG ? EIO : code, what);
         return;
     }
-    if (index->size < 0 && !mpiox_storage_subfiles_in_use(index))
+    if (index->size < 0 && opening->staging == NULL && !mpiox_storage_subfiles_in_use(index))
         tell_of_writing(index->index);
     out->is = true;
     if (!writes(opening->amode))
@@ -205,7 +244,8 @@ static void open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_
     }
     (*writer)->index = *index;
     *index = (mpiox_storage_subfiles){.size = -1};
-    code = mpiox_storage_subfiles_begin(&(*writer)->index, &(*writer)->guard);
+    (*writer)->staged = opening->staging != NULL;
+    code = begin_writing(*writer);
     if (code == 0)
         return;
     fail(out, code, "open (replacing the index of subfiles)");
@@ -236,23 +276,33 @@ static void examine(const mpiox_mpi_subfiles_opening *opening, const char *path,
     mpiox_storage_subfiles_free(&index);
 }
 
-mpiox_mpi_subfiles mpiox_mpi_subfiles_begin(const mpiox_mpi_subfiles_opening *opening, mpiox_mpi_writer **writer)
+static const char *path_of(const mpiox_mpi_subfiles_opening *opening)
 {
-    const char *path = mpiox_mpi_path_is_posix(opening->filename) ? mpiox_mpi_path_opened(opening->filename) : NULL;
+    return !mpiox_mpi_path_is_posix(opening->filename) ? NULL
+           : opening->staging != NULL                  ? opening->staging
+                                                       : mpiox_mpi_path_opened(opening->filename);
+}
+
+mpiox_mpi_subfiles mpiox_mpi_subfiles_begin(const mpiox_mpi_subfiles_opening *opening, int nodes,
+                                            mpiox_mpi_writer **writer)
+{
+    const char *path = path_of(opening);
     mpiox_mpi_subfiles out = {.is = false};
     struct stat status;
 
     *writer = NULL;
     mpiox_error_clear(&out.error);
-    if (path == NULL || !is_good(opening->amode) || (opening->amode & MPI_MODE_EXCL && access(path, F_OK) == 0))
+    if (path == NULL || !is_good(opening->amode) ||
+        (opening->amode & MPI_MODE_EXCL && opening->parts == 0 && access(path, F_OK) == 0))
         return out;
-    if (mpiox_storage_subfiles_is_index(path))
+    if (opening->parts == 0 && mpiox_storage_subfiles_is_index(path)) {
         examine(opening, path, &out, writer);
-    else if (opening->wanted && is_asked_for(opening->hints) && opening->amode & MPI_MODE_CREATE &&
-             mpiox_mpi_path(opening->filename) == opening->filename && lstat(path, &status) != 0) {
-        out.late = strncasecmp(opening->hints->subfiles, per_node, sizeof per_node - 1) == 0;
+    } else if (opening->wanted && mpiox_mpi_subfiles_are_asked_for(opening->hints) &&
+               opening->amode & MPI_MODE_CREATE && mpiox_mpi_path(opening->filename) == opening->filename &&
+               (opening->parts > 0 || lstat(path, &status) != 0)) {
+        out.late = is_per_node(opening->hints) && nodes == 0;
         if (!out.late)
-            make(opening, 1, &out, writer);
+            make(opening, nodes, &out, writer);
     }
     return out;
 }
@@ -278,14 +328,14 @@ static int nodes_of(MPI_Comm comm, int ranks_per_node)
 bool mpiox_mpi_subfiles_start(MPI_Comm comm, const mpiox_mpi_subfiles_opening *opening, mpiox_mpi_subfiles *subfiles,
                               mpiox_mpi_writer **writer)
 {
-    const int nodes = nodes_of(comm, opening->hints->ranks_per_node);
+    const int nodes = is_per_node(opening->hints) ? nodes_of(comm, opening->hints->ranks_per_node) : 1;
     int rank = 0;
 
     PMPI_Comm_rank(comm, &rank);
     if (nodes == 0)
         return false;
     if (rank == 0)
-        make(opening, nodes, subfiles, writer);
+        *subfiles = mpiox_mpi_subfiles_begin(opening, nodes, writer);
     return PMPI_Bcast(subfiles, sizeof *subfiles, MPI_BYTE, 0, comm) == MPI_SUCCESS;
 }
 
@@ -310,6 +360,36 @@ void mpiox_mpi_subfiles_explain(const char *path, int amode, mpiox_error *error)
 
 /* ---- closing and removing ---------------------------------------------------------------------------------------- */
 
+/* 0 or an errno. */
+static int reveal(mpiox_mpi_writer *writer)
+{
+    char staging[PATH_MAX], path[PATH_MAX];
+    int code;
+
+    snprintf(staging, sizeof staging, "%s", writer->index.index);
+    if (!mpiox_storage_staging_final(staging, path, sizeof path))
+        return EINVAL;
+    code = mpiox_storage_subfiles_reveal(&writer->index, path);
+    if (code == 0)
+        mpiox_storage_staging_forget(staging);
+    return code;
+}
+
+void mpiox_mpi_subfiles_reveal(mpiox_mpi_writer *writer)
+{
+    writer->staged = reveal(writer) != 0;
+}
+
+/* Of a file that has its staging name. 0 or an errno. */
+static int end_staged(mpiox_mpi_writer *writer, bool whole)
+{
+    const int code = whole ? 0 : reveal(writer);
+
+    if (writer->guard >= 0)
+        close(writer->guard);
+    return whole ? mpiox_storage_staging_left(writer->index.index) : code == ENOENT ? 0 : code;
+}
+
 int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *error)
 {
     int code;
@@ -317,7 +397,8 @@ int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *er
     *error = (mpiox_error){.code = MPIOX_OK};
     if (writer == NULL)
         return MPIOX_OK;
-    code = mpiox_storage_subfiles_end(&writer->index, whole, &writer->guard);
+    code = writer->staged ? end_staged(writer, whole)
+                          : mpiox_storage_subfiles_end(&writer->index, whole, &writer->guard);
     mpiox_storage_subfiles_free(&writer->index);
     free(writer);
     return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "close (the index of subfiles)");

@@ -7,6 +7,9 @@
  *            is there is what its index says, whatever the hints. Before a rank writes, the index says `writing`; rank
  *            0 makes it whole once all ranks have closed it. The MPI library opens the index for reading alone, and
  *            gets no access: what this library cannot carry out is an error.
+ *            The index of a file that delegates write behind its close has a staging name (mpiox_mpi_staging.h). It
+ *            says `writing`, until the last of them, or rank 0 at its close, gives the file its own name, as a whole
+ *            one. Should the close fail it gets its own name at once, and is not whole.
  * Guarantee. Every rank opens the file in the same way, or gets the same error. A damaged index, or a subfile that is
  *            missing or has not its size, is an error of the opening, which says so.
  */
@@ -25,7 +28,7 @@ typedef struct mpiox_mpi_writer mpiox_mpi_writer; /* rank 0's: the index that ha
 typedef struct mpiox_mpi_subfiles {
     bool is;           /* the file is stored as several */
     bool made;         /* it was made for this opening */
-    bool late;         /* it has to be made, once it is known on how many nodes the ranks are */
+    bool late;         /* it is looked for once delegates run, or made once the number of nodes is known */
     mpiox_error error; /* it cannot be opened */
 } mpiox_mpi_subfiles;
 
@@ -35,17 +38,24 @@ typedef struct mpiox_mpi_subfiles_opening {
     const mpiox_hints *hints;
     bool wanted;         /* the file is to be taken over */
     const char *why_not; /* else: why not */
+    const char *staging; /* the staging name by which it is opened; NULL: it has its own */
+    int32_t parts;       /* > 0: it is to be made by that name, for so many delegates */
 } mpiox_mpi_subfiles_opening;
 
-/* Rank 0: is it stored as several, or shall it be? Local, blocking. *writer: to be given to mpiox_mpi_subfiles_end().
- */
-mpiox_mpi_subfiles mpiox_mpi_subfiles_begin(const mpiox_mpi_subfiles_opening *opening, mpiox_mpi_writer **writer);
-/* Where `late`: make it. Collective over comm. False: MPI has failed. */
+/* Is a file that is made to be stored as several? A scratch file is stored nowhere. */
+bool mpiox_mpi_subfiles_are_asked_for(const mpiox_hints *hints);
+/* Rank 0: is it stored as several, or shall it be? Local, blocking. nodes: of the ranks; 0: not known. *writer: to be
+ * given to mpiox_mpi_subfiles_end(). */
+mpiox_mpi_subfiles mpiox_mpi_subfiles_begin(const mpiox_mpi_subfiles_opening *opening, int nodes,
+                                            mpiox_mpi_writer **writer);
+/* Where `late`: the same. Collective over comm. False: MPI has failed. */
 bool mpiox_mpi_subfiles_start(MPI_Comm comm, const mpiox_mpi_subfiles_opening *opening, mpiox_mpi_subfiles *subfiles,
                               mpiox_mpi_writer **writer);
 /* Rank 0, after all ranks have closed it, or could not open it: `whole`, what was written is in the subfiles. Local,
  * blocking; NULL-safe; 0 or MPIOX_E_IO. `writer` is freed. */
 int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *error);
+/* Rank 0: no delegate serves the file that was made by its staging name; it gets its own, being written. Local. */
+void mpiox_mpi_subfiles_reveal(mpiox_mpi_writer *writer);
 /* Remove a file that is stored as several. 0 or an errno; EILSEQ: it is not. */
 int mpiox_mpi_subfiles_remove(const char *path);
 /* Why a rank could not open it: the first subfile that is in its way. */

@@ -17,13 +17,21 @@ static void bypass(const mpiox_route *route, const mpiox_request *request)
         mpiox_forwarded_bypass(route->forwarded);
 }
 
+/* Subfiles whose bytes did not all come to them are not said to be whole. */
+static int noted(const mpiox_route *route, const mpiox_request *request, int code)
+{
+    if (request->write && code == MPIOX_E_IO)
+        atomic_store(&route->file->damaged, true);
+    return code;
+}
+
 int mpiox_route_access(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
 {
     if (through_delegates(route))
-        return mpiox_forwarded_access(route->forwarded, request, outcome);
+        return noted(route, request, mpiox_forwarded_access(route->forwarded, request, outcome));
     const int code = mpiox_file_access(route->file, request, outcome);
     bypass(route, request);
-    return code;
+    return noted(route, request, code);
 }
 
 /* This rank's part of a collective has gone through the delegates. */
@@ -120,8 +128,8 @@ static int choose(const mpiox_route *route, const mpiox_request *request, mpiox_
     return code;
 }
 
-int mpiox_route_collective(const mpiox_route *route, const mpiox_request *request, bool background,
-                           mpiox_outcome *outcome)
+static int run_collective(const mpiox_route *route, const mpiox_request *request, bool background,
+                          mpiox_outcome *outcome)
 {
     const mpiox_topology *topology = route->file->topology;
 
@@ -149,4 +157,10 @@ int mpiox_route_collective(const mpiox_route *route, const mpiox_request *reques
         outcome->error.rank = topology->rank;
     }
     return code;
+}
+
+int mpiox_route_collective(const mpiox_route *route, const mpiox_request *request, bool background,
+                           mpiox_outcome *outcome)
+{
+    return noted(route, request, run_collective(route, request, background, outcome));
 }

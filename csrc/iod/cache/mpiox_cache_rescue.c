@@ -29,6 +29,7 @@
 #include "mpiox_storage.h"
 #include "mpiox_storage_staging.h"
 #include "mpiox_storage_subfiles.h"
+#include "mpiox_storage_subfiles_files.h"
 
 enum { SYSTEM_PAGE = 4096 };
 
@@ -227,12 +228,18 @@ static void lose_all(const mpiox_cache *cache)
 }
 
 /* A file that is not there by its staging name has got its own, or was deleted. */
-static int sync_file(const char *path)
+static int sync_file(const mpiox_file_record *record)
 {
+    const char *path = record->path;
+    int code = 0;
+    if (atomic_load(&record->flags) & MPIOX_FILE_SUBFILES) {
+        code = mpiox_storage_subfiles_sync(path);
+        return code == ENOENT ? 0 : code;
+    }
     const int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? 0 : errno;
-    const int code = fsync(fd) == 0 ? 0 : errno;
+    code = fsync(fd) == 0 ? 0 : errno;
     close(fd);
     return code;
 }
@@ -249,10 +256,10 @@ static void end_staging(const mpiox_cache *cache)
             atomic_load(&record->openers) != 1 || mpiox_cache_error_count(cache, i) > 0 ||
             mpiox_cache_torn(cache) == MPIOX_TORN_TABLES)
             continue;
-        int code = sync_file(record->path);
+        int code = sync_file(record);
         if (code == 0)
             code = mpiox_storage_staging_end(record->path, record->part, record->device, record->inode, &renamed);
-        if (code == 0) {
+        if (code == 0 || code == EAGAIN) { /* EAGAIN: who has the file open looks after the rest */
             atomic_fetch_and(&record->flags, ~both);
         } else {
             (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "rescue: giving a file its name");

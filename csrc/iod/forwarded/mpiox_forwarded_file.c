@@ -19,6 +19,8 @@ enum { TEXT_BYTES = 512 };
 
 static const char replica_waits[] = "mpiox_close=staged: at level replica MPI_File_close waits until all is written, "
                                     "where a file exists already or copies would be on the same node";
+static const char exists_already[] =
+    "mpiox_close=staged: of subfiles that exist already MPI_File_close waits until all is written";
 static const char no_replica[] = "level disk, since level replica takes two delegates with room for another file";
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -231,6 +233,8 @@ static bool closes_behind(const mpiox_forwarded *forwarded, int32_t owners)
 
     if (file->scratch || file->hints.close != MPIOX_CLOSE_STAGED)
         return file->scratch;
+    if (file->subfiles && !file->staging) /* nobody knows when their index may say that they are whole */
+        return false;
     return file->hints.delegate_ack != MPIOX_ACK_REPLICA ||
            (file->staging && mpiox_replica_lasts(forwarded->service, owners));
 }
@@ -256,6 +260,18 @@ static int32_t count_dead(const mpiox_service *service)
     return dead;
 }
 
+/* Why closing it waits, where it shall not. NULL: it does not. */
+static const char *waits_at_close(const mpiox_forwarded *forwarded)
+{
+    const mpiox_file *file = forwarded->file;
+
+    if (file->hints.close != MPIOX_CLOSE_STAGED || forwarded->behind_close)
+        return NULL;
+    if (file->subfiles && !file->staging)
+        return file->amode & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE) ? NULL : exists_already;
+    return forwarded->replica ? replica_waits : NULL;
+}
+
 /* What is not as the file's hints say. Once for a process, by rank 0. */
 static void tell_differences(const mpiox_forwarded *forwarded)
 {
@@ -269,9 +285,9 @@ static void tell_differences(const mpiox_forwarded *forwarded)
         fprintf(stderr, "mpiio_ext: %s: %s\n", forwarded->file->path, text);
     if (mpiox_forwarded_level(forwarded) != forwarded->file->hints.delegate_ack && !atomic_exchange(&told_level, true))
         fprintf(stderr, "mpiio_ext: %s: mpiox_delegate_ack=replica: %s\n", forwarded->file->path, no_replica);
-    if (forwarded->replica && forwarded->file->hints.close == MPIOX_CLOSE_STAGED && !forwarded->behind_close &&
-        !atomic_exchange(&told_close, true))
-        fprintf(stderr, "mpiio_ext: %s: %s\n", forwarded->file->path, replica_waits);
+    const char *waits = waits_at_close(forwarded);
+    if (waits != NULL && !atomic_exchange(&told_close, true))
+        fprintf(stderr, "mpiio_ext: %s: %s\n", forwarded->file->path, waits);
 }
 
 int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, mpiox_forwarded **out, const char **reason)

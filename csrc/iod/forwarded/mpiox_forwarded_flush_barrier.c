@@ -48,7 +48,7 @@ static void end_staging(mpiox_forwarded *forwarded, int32_t owner)
     bool renamed;
 
     mpiox_forwarded_mark_failed(forwarded, owner);
-    if (path && stat(path, &status) == 0)
+    if (path && (file->subfiles ? fstat(file->storage->fd, &status) : stat(path, &status)) == 0)
         (void)mpiox_storage_staging_end(path, owner, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
     free(path);
 }
@@ -161,6 +161,8 @@ static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last
         release_copies(forwarded, last);
     if (error->code == MPIOX_OK)
         *error = losses;
+    if (error->code != MPIOX_OK)
+        atomic_store(&forwarded->file->damaged, true);
     atomic_store(&forwarded->used, false);
     if (drop)
         atomic_store(&forwarded->bypassed, false);
@@ -192,6 +194,8 @@ int mpiox_forwarded_flush_barrier_alone(mpiox_forwarded *forwarded, mpiox_error 
     }
     if (error->code == MPIOX_OK)
         *error = mpiox_forwarded_late_alone(forwarded, &late);
+    if (error->code != MPIOX_OK)
+        atomic_store(&forwarded->file->damaged, true);
     error->rank = forwarded->file->topology->rank;
     return error->code;
 }

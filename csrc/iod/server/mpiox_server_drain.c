@@ -301,7 +301,10 @@ static bool end_file(mpiox_server *server, int32_t number)
     const int code = make_whole(file->storage, record, &renamed);
     pthread_mutex_lock(&server->lock);
     file->drain.ending = false;
-    note_failure(server, number, code);
+    if (code == EAGAIN) /* a rank is just closing it, or another delegate gives it its name */
+        file->drain.again = mpiox_now() + first_pause_s;
+    else
+        note_failure(server, number, code);
     if (code != 0)
         return true;
     settle_name(record, renamed);
@@ -366,7 +369,7 @@ static void drain_last(mpiox_server *server, int32_t number)
         return;
     }
     const int code = make_whole(server->files[number].storage, record, &renamed);
-    if (code == 0) {
+    if (code == 0 || code == EAGAIN) { /* another delegate does it */
         settle_name(record, renamed);
     } else {
         (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "giving a file its name");

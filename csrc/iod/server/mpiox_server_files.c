@@ -490,10 +490,12 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
  * that they are, of an earlier close: this comes after it. */
 static int begin_staging(mpiox_server *server, const mpiox_slot *slot)
 {
+    mpiox_storage *storage = server->files[slot->file].storage;
     pthread_mutex_unlock(&server->lock);
     while (atomic_load(&server->files[slot->file].drain.ending))
         poll(NULL, 0, 1);
     const int failed = mpiox_storage_staging_begin(slot->text, server->options.delegate);
+    mpiox_storage_subfiles_say_written(storage);
     pthread_mutex_lock(&server->lock);
     atomic_fetch_or(&record_of(server, slot->file)->flags, MPIOX_FILE_HIDDEN);
     if (failed == 0)

@@ -33,6 +33,7 @@ typedef struct mpiox_file {
     bool subfiles;          /* path is the index of a file that is stored as several (mpiox_storage_subfiles_index.h) */
     bool staging;           /* path is a staging name (mpiox_storage_staging.h); set by who opens it */
     bool scratch;           /* it is never written: a scratch file of the job (mpiox_mpi_staging.h); the same */
+    atomic_bool damaged;    /* this rank has been told that bytes it wrote have not come to the file */
     int amode;
     int64_t append_at; /* where it ended when it was opened with MPI_MODE_APPEND; the same on every rank */
     uint64_t nonce;    /* of this opening, the same on every rank: names a hidden file */

@@ -288,8 +288,10 @@ int mpiox_file_sync(mpiox_file *file, mpiox_error *error)
 {
     *error = (mpiox_error){.code = MPIOX_OK};
     mpiox_storage_sync(file->storage, error);
-    if (mpiox_topology_agree_error(file->topology, error) != MPIOX_OK)
+    if (mpiox_topology_agree_error(file->topology, error) != MPIOX_OK) {
+        atomic_store(&file->damaged, true);
         return error->code;
+    }
     file->settled = file->storage->counters.write_requests;
     return mpiox_file_refresh(file, error);
 }

@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "mpiox_storage_staging.h"
+#include "mpiox_storage_subfiles_files.h"
 
 static char path[PATH_MAX], staging[PATH_MAX], parts[PATH_MAX];
 
@@ -117,6 +118,130 @@ static void test_what_lies_beside_it_is_gone(void)
     CHECK(!renamed);
 }
 
+/* ---- subfiles: the index has the staging name, and the file is known by the first of them ------------------------ */
+
+static mpiox_storage_subfiles made;
+static struct stat first;
+
+/* For two processes, both of which have bytes. Returns the guard of who has opened it. */
+static int make_subfiles(void)
+{
+    char subfile[PATH_MAX];
+    int guard, fd;
+    CHECK_EQUAL(mpiox_storage_subfiles_create(staging, path, 3, 10, NULL, &made, &guard), 0);
+    CHECK_EQUAL(mpiox_storage_staging_create(staging, true, 2), 0);
+    for (int part = 0; part < 2; part++)
+        CHECK_EQUAL(mpiox_storage_staging_begin(staging, part), 0);
+    CHECK(mpiox_storage_subfiles_path(&made, 1, subfile, sizeof subfile) && strstr(subfile, "/file.subfiles/") != NULL);
+    fd = open(subfile, O_WRONLY);
+    CHECK(pwrite(fd, "x", 1, 12) == 1); /* byte 42 of the file */
+    close(fd);
+    CHECK(mpiox_storage_subfiles_path(&made, 0, subfile, sizeof subfile) && lstat(subfile, &first) == 0);
+    return guard;
+}
+
+static int end_subfiles(int part, bool *renamed)
+{
+    return mpiox_storage_staging_end(staging, part, (uint64_t)first.st_dev, (uint64_t)first.st_ino, renamed);
+}
+
+static void remove_subfiles(void)
+{
+    const int expected = is_there(staging) ? 0 : ENOENT; /* the index of another name */
+    CHECK_EQUAL(mpiox_storage_subfiles_remove(&made), expected);
+    mpiox_storage_subfiles_free(&made);
+    unlink(path);
+}
+
+/* Bytes of the file at `path`, -1: it is being written. */
+static int64_t stated_size(void)
+{
+    mpiox_storage_subfiles found;
+    const char *why;
+    int32_t bad;
+    CHECK_EQUAL(mpiox_storage_subfiles_read(path, &found, &why), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_check(&found, &bad), 0);
+    const int64_t size = found.size;
+    mpiox_storage_subfiles_free(&found);
+    return size;
+}
+
+static bool is_published(void)
+{
+    return is_there(path) && stated_size() == 43 && !is_there(staging) && !is_there(parts);
+}
+
+/* Whole once all have ended, and nobody has it open; he who closes it last sees to that. */
+static void test_subfiles_that_are_open(void)
+{
+    bool renamed;
+    const int guard = make_subfiles();
+    CHECK(mpiox_storage_staging_pending(staging, 1, (uint64_t)first.st_dev, (uint64_t)first.st_ino));
+    CHECK_EQUAL(mpiox_storage_staging_left(staging), 0); /* both have bytes */
+    CHECK_EQUAL(end_subfiles(0, &renamed), 0);
+    CHECK(!renamed && !is_there(path));
+    CHECK_EQUAL(end_subfiles(1, &renamed), EAGAIN);
+    CHECK_EQUAL(mpiox_storage_staging_left(staging), 0);
+    CHECK(!renamed && !is_there(path) && is_there(staging));
+    close(guard);
+    CHECK_EQUAL(mpiox_storage_staging_left(staging), 0);
+    CHECK(is_published());
+    CHECK_EQUAL(end_subfiles(1, &renamed), 0);
+    CHECK_EQUAL(mpiox_storage_staging_left(staging), 0);
+    CHECK(!renamed && is_published());
+    remove_subfiles();
+}
+
+/* By somebody who was killed when the file had its name, and the staging name was still there; by nobody whose file it
+ * is not. */
+static void test_subfiles_that_have_a_name(void)
+{
+    bool renamed;
+    close(make_subfiles());
+    CHECK_EQUAL(link(staging, "before"), 0);
+    CHECK_EQUAL(end_subfiles(0, &renamed), 0);
+    CHECK_EQUAL(end_subfiles(1, &renamed), 0);
+    CHECK(renamed && is_published());
+    CHECK_EQUAL(rename("before", staging), 0);
+    CHECK_EQUAL(mpiox_storage_staging_create(staging, true, 2), 0);
+    CHECK_EQUAL(end_subfiles(1, &renamed), 0);
+    CHECK(renamed && is_published());
+    remove_subfiles();
+    close(make_subfiles());
+    touch(path);
+    CHECK_EQUAL(end_subfiles(0, &renamed), 0);
+    CHECK_EQUAL(end_subfiles(1, &renamed), EEXIST);
+    CHECK(!renamed && is_there(staging) && is_there(parts));
+    unlink(path);
+    CHECK_EQUAL(end_subfiles(1, &renamed), 0);
+    CHECK(renamed && is_published());
+    remove_subfiles();
+}
+
+/* A close has failed: its own name, and not whole, whatever delegates do then. A subfile is gone: no name. */
+static void test_subfiles_that_are_not_whole(void)
+{
+    char subfile[PATH_MAX];
+    bool renamed;
+    const int guard = make_subfiles();
+    CHECK_EQUAL(mpiox_storage_subfiles_reveal(&made, path), 0);
+    mpiox_storage_staging_forget(staging);
+    close(guard);
+    CHECK_EQUAL(end_subfiles(0, &renamed), 0);
+    CHECK_EQUAL(end_subfiles(1, &renamed), 0);
+    CHECK(!renamed && !is_there(staging) && stated_size() == -1);
+    CHECK(strcmp(made.index, path) == 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_remove(&made), 0);
+    mpiox_storage_subfiles_free(&made);
+    close(make_subfiles());
+    CHECK_EQUAL(end_subfiles(0, &renamed), 0);
+    CHECK(mpiox_storage_subfiles_path(&made, 2, subfile, sizeof subfile) && unlink(subfile) == 0);
+    CHECK_EQUAL(end_subfiles(1, &renamed), ESTALE);
+    CHECK(!renamed && is_there(staging) && !is_there(path));
+    mpiox_storage_staging_forget(staging);
+    remove_subfiles();
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 2 && chdir(argv[1]) == 0);
@@ -127,5 +252,8 @@ int main(int argc, char **argv)
     test_the_last_gives_the_name();
     test_nothing_else_is_touched();
     test_what_lies_beside_it_is_gone();
+    test_subfiles_that_are_open();
+    test_subfiles_that_have_a_name();
+    test_subfiles_that_are_not_whole();
     return check_exit();
 }

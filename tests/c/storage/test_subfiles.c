@@ -180,7 +180,7 @@ static void test_requests(mpiox_storage_kind kind, int32_t count, int64_t unit)
     int guard;
     int32_t bad;
     memset(&m, 0, sizeof m);
-    CHECK_EQUAL(mpiox_storage_subfiles_create(path, count, unit, NULL, &index, &guard), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, path, count, unit, NULL, &index, &guard), 0);
     CHECK(guard >= 0);
     CHECK(mpiox_storage_subfiles_open(path, O_RDWR, 0, &options, &m.storage, NULL) == MPIOX_OK);
     for (int i = 0; i < 400; i++) {
@@ -222,8 +222,8 @@ static void test_the_last_makes_it_whole(void)
     mpiox_storage_subfiles first, second;
     const char *why;
     int one, other;
-    CHECK_EQUAL(mpiox_storage_subfiles_create(path, 3, 10, NULL, &first, &one), 0);
-    CHECK_EQUAL(mpiox_storage_subfiles_create(path, 3, 10, NULL, &second, &other), EEXIST);
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, path, 3, 10, NULL, &first, &one), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, path, 3, 10, NULL, &second, &other), EEXIST);
     CHECK(!is_whole() && mpiox_storage_subfiles_in_use(&first));
     CHECK_EQUAL(mpiox_storage_subfiles_read(path, &second, &why), 0);
     CHECK_EQUAL(mpiox_storage_subfiles_begin(&second, &other), 0);
@@ -249,7 +249,7 @@ static void test_checks(void)
     char name[PATH_MAX], other[PATH_MAX + 8];
     int guard;
     int32_t bad = -1;
-    CHECK_EQUAL(mpiox_storage_subfiles_create(path, 4, 10, NULL, &index, &guard), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, path, 4, 10, NULL, &index, &guard), 0);
     CHECK(mpiox_storage_subfiles_open(path, O_RDWR, 0, NULL, &storage, NULL) == MPIOX_OK);
     CHECK(mpiox_storage_write(storage, "abcde", 5, 95, NULL) == MPIOX_OK);
     CHECK(mpiox_storage_close(storage) == MPIOX_OK);

@@ -1,0 +1,260 @@
+"""Subfiles that cannot be written: every rank of a collective is told which, and the index never says `whole`.
+
+Injected errors, permissions, a real full disk; and delegates that are killed while a file of subfiles is open, after
+which nothing is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from support import subfiles
+from support.launch import Launch, launcher, mpi_run, preload_environment
+from support.made_subfiles import command
+from support.processes import job
+from support.tiers import slow
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+
+RANKS = 3
+HINTS = "*:mpiox_subfiles=4:mpiox_subfile_unit=1000"
+#: How the bytes come to the subfiles.
+WAYS = {
+    "plain": "",
+    "nodes": ":mpiox_exchange=two_phase",
+    "delegates": ":mpiox_delegates=2:mpiox_delegate_page=4k",
+    "staged": ":mpiox_delegates=2:mpiox_delegate_page=4k:mpiox_close=staged",
+}
+
+START = """
+import os, pathlib, sys
+import numpy as np
+from mpi4py import MPI
+
+comm, name = MPI.COMM_WORLD, sys.argv[1]
+RDONLY, RDWR, CREATE = MPI.MODE_RDONLY, MPI.MODE_RDWR, MPI.MODE_CREATE
+
+def attempt(what, function, *arguments):
+    told = "fine"
+    try:
+        result = function(*arguments)
+    except MPI.Exception as error:
+        result, told = None, MPI.Get_error_string(error.Get_error_code()).replace("\\n", " ")
+        told = f"{error.Get_error_class()} {told}"
+    for line in comm.gather(told) or ():
+        print(f"{what}: {line}", flush=True)
+    return result
+
+def mine(n, rank=comm.rank):
+    return np.random.default_rng(rank).integers(1, 255, n, "u1")
+"""
+WRITE = """
+fh = attempt("open", MPI.File.Open, comm, name, RDWR | CREATE)
+if fh is not None:
+    fh.Set_errhandler(MPI.ERRORS_RETURN)
+    size = int(sys.argv[2])
+    attempt("write", fh.Write_at_all, size * comm.rank, mine(size))
+    attempt("sync", fh.Sync)
+    attempt("close", fh.Close)
+"""
+
+
+def run(folder: pathlib.Path, text: str, *words: str, prefix: tuple[str, ...] = (), **environment: str) -> Launch:
+    """Run a program on the ranks, which ends by itself, whatever fails."""
+    script = folder.with_name(f"{folder.name}.py")
+    script.write_text("import mpiio_ext\n" + START + textwrap.dedent(text), encoding="utf-8")
+    launch = mpi_run([*prefix, sys.executable, script, folder / "file", *words], RANKS, env=environment, timeout_s=60)
+    assert launch.returncode == 0, launch.describe()
+    return launch
+
+
+def told(launch: Launch, what: str) -> list[str]:
+    """Return what each rank was told by a call."""
+    lines = re.findall(rf"^{what}: (.*)$", launch.stdout, re.M)
+    assert len(lines) == RANKS, launch.describe()
+    return lines
+
+
+def failed_everywhere(launch: Launch, *calls: str) -> str:
+    """Return what ranks were told by the first of these calls that has failed, which it has on all of them."""
+    for call in calls:
+        lines = told(launch, call)
+        if any(line != "fine" for line in lines):
+            assert all(line != "fine" for line in lines), launch.describe()
+            return " ".join(lines)
+    raise AssertionError(launch.describe())
+
+
+def check_unfinished(folder: pathlib.Path) -> None:
+    """The file has its own name, and its index does not say that it is whole."""
+    assert {path.name for path in folder.iterdir()} == {"file", "file.subfiles"}
+    assert subfiles.read_index(folder / "file").size is None
+    assert command("check", folder / "file").exit_code == 1
+
+
+@pytest.fixture()
+def folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Return an empty folder."""
+    (tmp_path / "files").mkdir()
+    return tmp_path / "files"
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "staged"])
+def test_a_subfile_that_cannot_be_written(folder: pathlib.Path, way: str) -> None:
+    """By a collective; through delegates the sync tells it. What could not be written is named, with its subfile."""
+    launch = run(folder, WRITE, "5000", MPIOX_HINTS=HINTS + WAYS[way],
+                 MPIOX_FAULT="op=write,path=*.subfiles/*.2,errno=EIO")  # fmt: skip
+    text = failed_everywhere(launch, "write", "sync", "close")
+    assert "(subfile 2)" in text and str(folder / "file") in text and "failed at" in text, launch.describe()
+    check_unfinished(folder)
+
+
+def test_a_subfile_that_cannot_be_read(folder: pathlib.Path) -> None:
+    """It is named, and the file stays whole."""
+    read = WRITE + """
+fh = MPI.File.Open(comm, name, RDONLY)
+fh.Set_errhandler(MPI.ERRORS_RETURN)
+attempt("read", fh.Read_at_all, 5000 * comm.rank, np.zeros(5000, "u1"))
+fh.Close()
+"""
+    launch = run(folder, read, "5000", MPIOX_HINTS=HINTS, MPIOX_FAULT="op=read,path=*.subfiles/*.1,errno=EIO")
+    assert "read (subfile 1)" in failed_everywhere(launch, "read"), launch.describe()
+    assert subfiles.read_index(folder / "file").size == 5000 * RANKS
+
+
+def test_a_subfile_that_is_written_later(folder: pathlib.Path) -> None:
+    """A file that is opened without delegates, and fails, has its own name then, and is not whole."""
+    text = WRITE.replace("fh.Write_at_all,", "(fh.Set_atomicity(True), fh.Write_at_all)[1],")
+    launch = run(folder, text, "5000", MPIOX_HINTS=HINTS + WAYS["staged"],
+                 MPIOX_FAULT="op=write,path=*.subfiles/*.2,errno=EIO")  # fmt: skip
+    assert "(subfile 2)" in failed_everywhere(launch, "write"), launch.describe()
+    check_unfinished(folder)
+
+
+# ---- permissions -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture()
+def refused(tmp_path: pathlib.Path) -> tuple[str, ...]:
+    """Return what stands before a program that is refused what permissions forbid."""
+    if os.geteuid() != 0:
+        return ()
+    if shutil.which("setpriv") is None:
+        pytest.skip("root needs setpriv to be refused anything")
+    prefix = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+    (secret := tmp_path / "secret").write_bytes(b"x")
+    secret.chmod(0)
+    if subprocess.run([*prefix, "cat", secret], capture_output=True, check=False, timeout=20).returncode == 0:
+        pytest.skip("root cannot give up its right to open every file here")
+    return prefix
+
+
+@pytest.mark.parametrize("way", ["plain", "delegates"])
+@pytest.mark.parametrize("what", ["first", "other", "folder"])
+def test_without_permission(folder: pathlib.Path, refused: tuple[str, ...], what: str, way: str) -> None:
+    """A subfile, or their folder. What the opening refuses is not changed."""
+    subfiles.store(folder / "file", bytes(range(250)) * 60, 4, 1000)
+    before = subfiles.read_index(folder / "file")
+    parts = folder / "file.subfiles"
+    forbidden = parts if what == "folder" else sorted(parts.iterdir())[0 if what == "first" else 2]
+    mode = forbidden.stat().st_mode
+    forbidden.chmod(0)
+    launch = run(folder, WRITE, "5000", prefix=refused, MPIOX_HINTS=HINTS + WAYS[way])
+    forbidden.chmod(mode)
+    text = failed_everywhere(launch, "open", *(["write", "sync"] if what == "other" else []))
+    assert f"(subfile {2 if what == 'other' else 0}" in text and "Permission denied" in text, launch.describe()
+    if what == "other":
+        check_unfinished(folder)
+    else:
+        assert subfiles.read_index(folder / "file") == before
+        assert command("check", folder / "file").exit_code == 0
+
+
+@pytest.mark.parametrize("way", ["plain", "staged"])
+def test_a_folder_that_takes_no_file(folder: pathlib.Path, refused: tuple[str, ...], way: str) -> None:
+    """Nothing is made."""
+    folder.chmod(0o555)
+    launch = run(folder, WRITE, "5000", prefix=refused, MPIOX_HINTS=HINTS + WAYS[way])
+    folder.chmod(0o755)
+    assert "making subfiles" in (text := failed_everywhere(launch, "open")) and "Permission denied" in text
+    assert not list(folder.iterdir())
+
+
+# ---- a real disk -----------------------------------------------------------------------------------------------------
+
+#: Size of `small_disk`.
+DISK_KIB = 256
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "staged"])
+def test_full_disk(small_disk: pathlib.Path, way: str) -> None:
+    """A full disk under subfiles is told to every rank. What there is room for can be written when there is again."""
+    launch = run(small_disk, WRITE, "200000", MPIOX_HINTS=HINTS + WAYS[way])
+    text = failed_everywhere(launch, "write", "sync", "close")
+    assert "No space left on device" in text and "(subfile " in text, launch.describe()
+    check_unfinished(small_disk)
+    again = run(small_disk, WRITE.replace("size * comm.rank", "comm.Barrier() or fh.Set_size(0) or size * comm.rank"),
+                "5000", MPIOX_HINTS=WAYS[way] and "*" + WAYS[way])  # fmt: skip
+    assert "fine" in told(again, "close"), again.describe()
+    assert command("check", small_disk / "file").exit_code == 0
+    assert len(subfiles.read(small_disk / "file")) == 5000 * RANKS
+
+
+# ---- delegates that are killed ---------------------------------------------------------------------------------------
+
+KILLED = """
+import time
+
+fh = MPI.File.Open(comm, name, RDWR | CREATE)
+data = mine(60000)
+for at in range(0, 60000, 500):
+    fh.Write_at(60000 * comm.rank + at, data[at : at + 500])
+    if at == 30000 and comm.Barrier() is None:
+        if comm.rank == 0:
+            print("half", flush=True)
+        while not os.path.exists(name + ".go"):
+            time.sleep(0.01)
+fh.Sync()
+comm.Barrier()
+fh.Sync()
+other = (comm.rank + 1) % comm.size
+fh.Read_at(60000 * other, back := np.zeros(60000, "u1"))
+assert (back == mine(60000, other)).all()
+assert fh.Get_size() == 60000 * comm.size
+fh.Close()
+if comm.rank == 0:
+    print("closed", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("level", "close"), [("memory", "written"), ("replica", "written"), ("memory", "staged"),
+                                              *slow(("disk", "written"), ("replica", "staged"))])  # fmt: skip
+def test_a_delegate_is_killed(tmp_path: pathlib.Path, folder: pathlib.Path, level: str, close: str) -> None:
+    """While ranks write. No byte is missing, and the file is merged to what they wrote."""
+    numpy = pytest.importorskip("numpy")
+    script, path = tmp_path / "program.py", folder / "file"
+    script.write_text(START + KILLED, encoding="utf-8")
+    hints = f"{HINTS}:mpiox_delegates=2:mpiox_delegate_page=4k:mpiox_delegate_ack={level}:mpiox_close={close}"
+    env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1" if level == "replica" else "0"}
+    words = [str(launcher()), "-n", str(RANKS), sys.executable, str(script), str(path)]
+    with job(words, tmp_path / "log", env) as running:
+        running.wait_for("half", 60)
+        os.kill(running.delegates()[0], signal.SIGKILL)
+        (folder / "file.go").touch()
+        assert running.status(120) == 0, running.text()
+        assert not running.left(60), running.text()
+        assert "closed" in running.text()
+    (folder / "file.go").unlink()
+    expected = b"".join(numpy.random.default_rng(rank).integers(1, 255, 60000, "u1").tobytes() for rank in range(RANKS))
+    assert subfiles.read_index(path).size == len(expected) and subfiles.read(path) == expected
+    assert command("merge", path, "--in-place", "--verify").exit_code == 0
+    assert path.read_bytes() == expected and list(folder.iterdir()) == [path]
