@@ -25,7 +25,7 @@ from support.staged import (
     checkpoint,
     fill,
     kill_at_once,
-    names,  # fmt: skip
+    names,
     whole,
 )
 from support.tiers import slow

@@ -30,7 +30,7 @@ from support.staged import (
     kill_at_once,
     names,
     send,
-    whole,  # fmt: skip
+    whole,
 )
 from support.tiers import slow
 

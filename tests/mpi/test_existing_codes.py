@@ -221,7 +221,7 @@ def test_hints_of_pnetcdf_are_not_swallowed(extension: str, tmp_path: pathlib.Pa
 
 @pytest.mark.parametrize(("name", "ranks"), [
     ("flashio", 2), ("vpicio", 5), ("btio", 4), ("s3dio", 2),
-    *slow(("flashio", 5), ("vpicio", 2), ("ipic3d", 2), ("ipic3d", 5), ("s3dio", 5), ("climate", 4))])  # fmt: skip
+    *slow(("flashio", 5), ("vpicio", 2), ("ipic3d", 2), ("ipic3d", 5), ("s3dio", 5))])  # fmt: skip
 def test_staged_closes_change_no_byte(extension: str, tmp_path: pathlib.Path, name: str, ranks: int) -> None:
     """Codes that close, open and read again while delegates write: the files are those of the MPI library."""
     found = {}

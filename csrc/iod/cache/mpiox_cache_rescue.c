@@ -244,6 +244,15 @@ static int sync_file(const mpiox_file_record *record)
     return code;
 }
 
+/* Of these the delegate had dropped bytes that it could not write: nobody gives them their names. */
+static void keep_staging_names(const mpiox_cache *cache)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        if (mpiox_cache_error_count(cache, i) > 0)
+            atomic_fetch_and(&cache->header->files[i].flags, ~MPIOX_FILE_HIDDEN);
+    }
+}
+
 /* Files that were being written behind their close are as whole as the delegate would have made them. */
 static void end_staging(const mpiox_cache *cache)
 {
@@ -283,6 +292,7 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache)
         pthread_mutex_consistent(&header->rescue_lock);
     if (mpiox_futex_get(&header->state) == MPIOX_CACHE_DEAD) {
         await_threads(cache);
+        keep_staging_names(cache);
         rescued = rescue_all(cache);
         if (mpiox_cache_torn(cache) == MPIOX_TORN_TABLES || mpiox_segment_has_failed(cache->disk))
             lose_all(cache);
