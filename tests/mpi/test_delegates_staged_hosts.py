@@ -32,14 +32,14 @@ def cluster() -> Iterator[hosts.Cluster]:
         yield found
 
 
-@pytest.mark.parametrize("level", ["memory", *slow("replica")])
-def test_what_is_closed_is_there(cluster: hosts.Cluster, level: str) -> None:
-    """Also scratch files, in the caches of two hosts, and what does not fit into them."""
-    folder = cluster.folder / f"files-{level}"
+@pytest.mark.parametrize(("level", "parts"), [("memory", 0), ("memory", 3), *slow(("replica", 0), ("replica", 3))])
+def test_what_is_closed_is_there(cluster: hosts.Cluster, level: str, parts: int) -> None:
+    """Also scratch files, in the caches of two hosts, and what does not fit into them; and files of subfiles."""
+    folder = cluster.folder / f"files-{level}-{parts}"
     folder.mkdir()
-    launch = cluster.run([sys.executable, PROGRAMS / "delegates_staged.py", folder, "spawn", level, "0"], 3, 1,
-                         timeout_s=LIMIT_S)
-    check_program(launch, folder, level)
+    launch = cluster.run([sys.executable, PROGRAMS / "delegates_staged.py", folder, "spawn", level, str(parts)],
+                         3, 1, timeout_s=LIMIT_S)
+    check_program(launch, folder, level, parts)
 
 
 def host_of(pid: int) -> str:
@@ -57,12 +57,13 @@ def second_host(cluster: hosts.Cluster) -> Iterator[None]:
         cluster.bring_back(2)
 
 
-@pytest.mark.parametrize("vanishes", [1, *slow(0)])
-def test_host_is_lost(cluster: hosts.Cluster, second_host: None, vanishes: int) -> None:
+@pytest.mark.parametrize(("vanishes", "parts"), [(1, 0), (0, 4), *slow((0, 0), (1, 4))])
+def test_host_is_lost(cluster: hosts.Cluster, second_host: None, vanishes: int, parts: int) -> None:
     """Silently, or all of its processes are killed: the other delegate writes both parts, and files get their names."""
-    folder = cluster.folder / f"lost-{vanishes}"
+    folder = cluster.folder / f"lost-{vanishes}-{parts}"
     folder.mkdir()
     hints = "*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:mpiox_delegate_ack=replica:" \
+            f"mpiox_subfiles={parts}:mpiox_subfile_unit=7000:" \
             "striping_unit=16k:mpiox_close=staged:mpiox_drain_rate=20k"  # fmt: skip
     words = [*cluster.launcher(3, 1), *cluster.program([sys.executable, CHECKPOINTS, folder, "3", "600"])]
     with job(words, cluster.private / "job.log", {"MPIOX_HINTS": hints}) as running:

@@ -65,12 +65,27 @@ fh.Set_size(0)
 fh.Write_at_all(333 * comm.rank, mine(333))
 fh.Close()
 """, 333, 0),
+    "independent through delegates": ("""
+fh = MPI.File.Open(comm, name, WRITE)
+for at in range(0, 70_000, 700):
+    fh.Write_at(70_000 * comm.rank + at, mine(70_000)[at : at + 700])
+fh.Sync()
+comm.Barrier()
+fh.Sync()
+back = np.zeros(70_000 * comm.size, "u1")
+fh.Read_at(0, back)
+assert (back == everybody(70_000)).all()
+fh.Close()
+""", 70_000, 0),
     "nothing": ("MPI.File.Open(comm, name, WRITE).Close()", 0, 0),
 }  # fmt: skip
+HINTS = "*:mpiox_subfiles=4:mpiox_subfile_unit=1000"
+DELEGATES = ":mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_delegate_page=4k"
 CASES = {
-    name: Case(text=START + text, ranks=3, environment={"MPIOX_HINTS": "*:mpiox_subfiles=4:mpiox_subfile_unit=1000"})
+    name: Case(text=START + text, ranks=3,
+               environment={"MPIOX_HINTS": HINTS + (DELEGATES if name.endswith("delegates") else "")})
     for name, (text, _, _) in WRITERS.items()
-}
+}  # fmt: skip
 #: Reads what `split` has made, changes it, and says what it has then.
 READER = """
 import sys
