@@ -132,7 +132,7 @@ def _number(text: str, token: _Token) -> tuple[_Token, int]:
     match = re.fullmatch(r"([\d_.]+(?:[eE][+-]?\d+)?)(\s?)([A-Za-zµ/]*)", token.text)
     assert match is not None
     letters = match.group(3)
-    if match.group(2) and letters.lower() not in units.UNITS:
+    if match.group(2) and letters.lower() not in units.known():
         short = match.group(1)
         return _Token("number", short, token.start), token.start + len(short)
     following = text[token.start + len(token.text) :]

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.rows import Rows, amounts, cut, numbers, step_of
-from mpiio_ext.common.units import UNITS
+from mpiio_ext.common.units import known
 
 #: Metrics that are taken for bytes that servers moved, and for their load in %, in this order.
 METRICS: dict[str, tuple[str, ...]] = {
@@ -57,7 +57,7 @@ def factor(quantity: str, unit: str, step_s: float, counter: bool = False) -> fl
     text = unit.strip()
     if quantity == "cpu":
         return 1.0 if text in ("", "%") else None
-    by, base = UNITS.get(re.sub(r"^bytes?", "b", text.lower() or "b"), (0, ""))
+    by, base = known().get(re.sub(r"^bytes?", "b", text.lower() or "b"), (0, ""))
     if base == "B":
         return float(by)
     return float(by) * step_s if base == "B/s" and not counter else None

@@ -7,10 +7,10 @@ neither numpy nor mpi4py nor rich.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import click
 
-from mpiio_ext.cli.runreport import is_of_a_run
 from mpiio_ext.common.commands import HELP, LazyGroup
 
 __all__ = ["main"]
@@ -53,8 +53,14 @@ OLD = {
 }
 
 
+def _is_of_a_run(args: Sequence[str]) -> bool:
+    from mpiio_ext.cli.runreport import is_of_a_run
+
+    return is_of_a_run(args)
+
+
 @click.group(cls=LazyGroup, subcommands=_COMMANDS, extras=EXTRAS, old=OLD,
-             unless={"report": is_of_a_run}, context_settings=HELP)
+             unless={"report": _is_of_a_run}, context_settings=HELP)
 @click.version_option(package_name="mpiio_ext", prog_name="mpiio-ext")
 def main() -> None:
     """Collective MPI-IO through file domains that suit the file system, under unchanged programs.

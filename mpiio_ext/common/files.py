@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -78,7 +77,7 @@ def replacing(
         It cannot be written; then there is no part of it, and what was there before still is.
     """
     target = path.resolve() if follow else path
-    part = target.with_name(f".{target.name[:_MOST_NAME]}.{secrets.token_hex(8)}{ending}")
+    part = target.with_name(f".{target.name[:_MOST_NAME]}.{os.urandom(8).hex()}{ending}")
     step(f"before {path.name}")
     try:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))

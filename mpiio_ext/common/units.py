@@ -15,10 +15,14 @@ Guarantees. A value that is a whole number of base units is an ``int``, exactly;
 from __future__ import annotations
 
 import dataclasses
-import fractions
+import functools
 import re
+from typing import TYPE_CHECKING
 
 from mpiio_ext.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import fractions
 
 
 class UnitError(ArgumentError):
@@ -39,10 +43,17 @@ class Quantity:
     unit: str = ""
 
 
-_Units = dict[str, tuple[fractions.Fraction, str]]
+_Units = dict[str, "tuple[fractions.Fraction, str]"]
 
 
-def _units() -> _Units:
+@functools.cache
+def _units() -> tuple[_Units, dict[str, _Units]]:
+    """Return unit in small letters -> (factor to the base unit, base unit), and what a letter alone means besides.
+
+    The latter, also of ``Ki``, by the unit that is wanted. Made when a text is read: most commands read none.
+    """
+    import fractions
+
     found = {"b": (fractions.Fraction(1), "B")}
     for power, prefix in enumerate("kmgtpe", 1):
         found[f"{prefix}b"] = (fractions.Fraction(1000**power), "B")
@@ -50,22 +61,25 @@ def _units() -> _Units:
     found |= {f"{name}/s": (factor, "B/s") for name, (factor, _) in found.items()}
     seconds = {f"{prefix}s": fractions.Fraction(1, 1000**power) for power, prefix in enumerate("mun", 1)}
     seconds |= {name: fractions.Fraction(count) for name, count in (("s", 1), ("min", 60), ("h", 3600), ("d", 86400))}
-    return found | {name: (factor, "s") for name, factor in seconds.items()}
+    found |= {name: (factor, "s") for name, factor in seconds.items()}
+    short: dict[str, _Units] = {"": {}, "B": {}, "B/s": {}, "s": {"m": found["min"]}}
+    for power, prefix in enumerate("kmgtpe", 1):
+        for end, base in (("", "B"), ("/s", "B/s")):
+            short[base] |= {name + end: (fractions.Fraction(1024**power), base) for name in (prefix, f"{prefix}i")}
+    return found, short
 
 
-#: Unit in small letters -> (factor to the base unit, base unit).
-UNITS = _units()
-#: What a letter alone, or ``Ki``, means besides, by the unit that is wanted.
-_SHORT: dict[str, _Units] = {"": {}, "B": {}, "B/s": {}, "s": {"m": UNITS["min"]}}
-for _power, _prefix in enumerate("kmgtpe", 1):
-    for _end, _base in (("", "B"), ("/s", "B/s")):
-        _SHORT[_base] |= {name + _end: (fractions.Fraction(1024**_power), _base) for name in (_prefix, f"{_prefix}i")}
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*([A-Za-zµ/]*)\s*")
 _DURATIONS = re.compile(r"\s*(?:\d[\d_]*(?:\.\d*)?\s*(?:ns|us|µs|ms|s|min|m|h|d)\s*){2,}", re.IGNORECASE)
 _NAMES = {"B": "a size such as 4096, 64KiB or 1.5GB", "s": "a duration such as 90s, 5m or 1h30m"}
 _NAMES[""] = "a number without a unit"
 _KNOWN = {"B": "B, kB, KiB, MB, MiB … EB, EiB", "B/s": "B/s, kB/s, KiB/s … EiB/s", "s": "ns, us, ms, s, min or m, h, d"}
 _NAMES["B/s"] = "a bandwidth such as 500MB/s or 1GiB/s"
+
+
+def known() -> _Units:
+    """Return the units: in small letters -> factor to the base unit, and that."""
+    return _units()[0]
 
 
 def parse(text: str, wanted: str | None = None) -> Quantity:
@@ -86,16 +100,19 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
     if match is None:
         example = _NAMES[wanted] if wanted else "a number with a unit; write for example 1GB, 1.5TiB, 5min or 20GB/s"
         raise UnitError(f"'{text}' is not {example}")
+    import fractions
+
+    units, shorts = _units()
     number, unit = match.group(1).replace("_", ""), match.group(2).lower().replace("µ", "u")
     if not unit:
         return Quantity(_plain(fractions.Fraction(number)))
-    short = _SHORT[wanted or ""]
-    if unit not in UNITS and unit not in short:
+    short = shorts[wanted or ""]
+    if unit not in units and unit not in short:
         raise UnitError(
             f"'{match.group(2)}' in '{text}' is not a unit{f' of {_NAMES[wanted]}' if wanted else ''}; known are "
             f"{_KNOWN.get(wanted or '', ', '.join(_KNOWN.values()))}"
         )
-    factor, base = short[unit] if unit in short else UNITS[unit]
+    factor, base = short[unit] if unit in short else units[unit]
     return Quantity(_plain(fractions.Fraction(number) * factor), base)
 
 

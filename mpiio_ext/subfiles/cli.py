@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,6 @@ _COMMANDS = {
     "mount": (__name__, "mount", "Show such files as one each, to every program, read-only."),
 }
 _EVERY_S = 10.0
-_MOST_THREADS = 8
 
 
 @click.group("subfiles", cls=LazyGroup, subcommands=_COMMANDS, context_settings=HELP)
@@ -55,12 +53,8 @@ def _copies(function: Command) -> Command:
         click.option("--in-place", is_flag=True, help="FILE itself becomes that; needs the space of both meanwhile."),
         click.option("--verify", is_flag=True, help="Compare all bytes before the file gets its name."),
         click.option("--threads", type=click.IntRange(1, 256), metavar="N",
-                     help=f"Threads that copy.  [default: processors, {_MOST_THREADS} at most]"),
+                     help="Threads that copy.  [default: processors, 8 at most; 1 to one file of a local file system]"),
     ])  # fmt: skip
-
-
-def _threads(given: int | None) -> int:
-    return given or min(len(os.sched_getaffinity(0)), _MOST_THREADS)
 
 
 def _target(file: Path, output: Path | None, ending: str, *, in_place: bool) -> Path | None:
@@ -116,7 +110,7 @@ def merge(
     target = _target(file, output, ".merged", in_place=in_place)
     with _bar("subfiles merge") as begin:
         done = work.merge(file, target, layout=layout, unfinished=unfinished, verified=verify,
-                          threads=_threads(threads), advance=begin)  # fmt: skip
+                          threads=threads, advance=begin)  # fmt: skip
     how = f"{done.method}{', gone on with' if done.resumed else ''}{', compared' if verify else ''}"
     _say(f"{done.target}: {done.size:,} B ({how})")
     if done.unfinished:
@@ -144,7 +138,7 @@ def split(
 
     target = _target(file, output, ".split", in_place=in_place)
     with _bar("subfiles split") as begin:
-        done = work.split(file, target, Striping(unit, count), verified=verify, threads=_threads(threads),
+        done = work.split(file, target, Striping(unit, count), verified=verify, threads=threads,
                           advance=begin)  # fmt: skip
     how = f"{done.method}{', gone on with' if done.resumed else ''}{', compared' if verify else ''}"
     _say(f"{done.target}: {done.size:,} B in {count_text(count, 'subfile')} ({how})")

@@ -14,7 +14,6 @@ Guarantees. Only parts that are done are in the journal. What one end has no dat
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import dataclasses
 import errno
@@ -41,7 +40,26 @@ _MOST_ROW, _MOST_IN_PART = 16 << 20, 256 << 20
 _CLONE, _RANGE = 0x4020940D, struct.Struct("=qQQQ")
 #: What says that a system call cannot be used between these files.
 _CANNOT = {errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.ENOTTY, errno.ETXTBSY}
+#: Threads at most where nobody says how many; file systems of one kernel, where one thread at a time writes to a file.
+_MOST_THREADS, _LOCAL = 8, {"btrfs", "ext2", "ext3", "ext4", "f2fs", "tmpfs", "xfs"}
 METHODS = ("reflink", "copy_file_range", "read and write")
+
+
+def processors() -> int:
+    """Return how many threads work where nobody says how many."""
+    return min(len(os.sched_getaffinity(0)), _MOST_THREADS)
+
+
+def writers(folder: Path) -> int:
+    """Return how many threads write to one file of a folder where nobody says how many."""
+    device = folder.stat().st_dev
+    name = f"{os.major(device)}:{os.minor(device)}"
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            words = line.split()
+            if words[2] == name:
+                return 1 if words[words.index("-") + 1] in _LOCAL else processors()
+    return processors()
 
 
 class StoppedError(Exception):
@@ -176,29 +194,33 @@ class Copy:
             self._in_threads(self._parts(), lambda part: rows(files, part))
 
     def _in_threads(self, parts: Generator[tuple[int, int]], work: Callable[[tuple[int, int]], None]) -> None:
-        """Do parts by threads; as many wait as there are threads."""
+        """Do parts by this thread and others, each of which takes the next one when it is done with one."""
+        errors: list[BaseException] = []
 
-        def one(part: tuple[int, int]) -> None:
-            name = f"{part[0]} {part[1]}"
-            if name not in self.done:
-                work(part)
-                self.journal.add(name)
-
-        with contextlib.closing(parts), concurrent.futures.ThreadPoolExecutor(self.threads) as pool:
-            waiting: set[concurrent.futures.Future[None]] = set()
+        def some() -> None:
             try:
-                for part in parts:
-                    waiting.add(pool.submit(one, part))
-                    if len(waiting) > 2 * self.threads:
-                        ended, waiting = concurrent.futures.wait(waiting, return_when="FIRST_COMPLETED")
-                        for future in ended:
-                            future.result()
-                for future in concurrent.futures.as_completed(waiting):
-                    future.result()
-            except BaseException:
+                while not self.stop.is_set():
+                    with self.lock:
+                        part = next(parts, None)
+                    if part is None:
+                        return
+                    if (name := f"{part[0]} {part[1]}") not in self.done:
+                        work(part)
+                        self.journal.add(name)
+            except BaseException as error:
+                errors.append(error)
                 self.stop.set()
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
+
+        others = [threading.Thread(target=some) for _ in range(self.threads - 1)]
+        with contextlib.closing(parts):
+            for thread in others:
+                thread.start()
+            some()
+            for thread in others:
+                thread.join()
+        for error in errors:
+            if not isinstance(error, StoppedError):
+                raise error
 
     def _parts(self) -> Generator[tuple[int, int]]:
         """Yield the parts in which there is data: number of the subfile, or 0 for rows of all, and of the part."""

@@ -25,12 +25,11 @@ from mpiio_ext.common.files import check_target, put_in_place, sync_folder
 from mpiio_ext.common.progress import Advance
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
-from mpiio_ext.subfiles.copying import Copy
+from mpiio_ext.subfiles.copying import Copy, processors, writers
 from mpiio_ext.subfiles.index import WHOLE, SubfilesError
 from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, lock, signature
 from mpiio_ext.subfiles.remove import remove_subfiles
 from mpiio_ext.subfiles.stored import Stored, find, usable
-from mpiio_ext.subfiles.verify import verify
 
 #: How the temporary name of the file ends, and that of the journal.
 PART, JOURNAL = ".merging", ".merging.journal"
@@ -60,7 +59,7 @@ class Merged:
 
 def merge(
     path: Path, target: Path | None, *, layout: str = "own", unfinished: bool = False, verified: bool = False,
-    threads: int = 1, advance: Callable[[float], Advance],
+    threads: int | None = None, advance: Callable[[float], Advance],
 ) -> Merged:  # fmt: skip
     """Make one plain file of the subfiles of an index.
 
@@ -71,7 +70,7 @@ def merge(
     layout : "own" or "hdf5".
     unfinished : take what is there of a file that was not closed.
     verified : compare all bytes before the target gets its name.
-    threads : that copy.
+    threads : that copy; None: as many as the file system has a use for.
     advance : returns what moves a bar of so many bytes.
 
     Raises
@@ -96,10 +95,13 @@ def merge(
         work.open()
         bar = advance(_data_bytes(stored, lengths))
         copy = Copy(striping=stored.striping, size=size, plain=work.part, subfiles=stored.subfiles, out=True,
-                    journal=work.journal, done=work.done, advance=bar, threads=threads)  # fmt: skip
+                    journal=work.journal, done=work.done, advance=bar,
+                    threads=threads or writers(final.parent))  # fmt: skip
         copy.run()
         if verified:
-            verify(work.part, stored.subfiles, stored.striping, size, threads)
+            from mpiio_ext.subfiles.verify import verify
+
+            verify(work.part, stored.subfiles, stored.striping, size, threads or processors())
         left = work.finish()
     except OSError as error:
         raise cannot_write(final, error) from error

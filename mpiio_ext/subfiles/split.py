@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from mpiio_ext.common.files import check_target, sync_folder, write_whole
 from mpiio_ext.common.progress import Advance
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
-from mpiio_ext.subfiles.copying import Copy
+from mpiio_ext.subfiles.copying import Copy, processors
 from mpiio_ext.subfiles.index import FOLDER, WHOLE, Index, Striping, SubfilesError
 from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, lock, signature
 from mpiio_ext.subfiles.remove import remove_subfiles
@@ -51,7 +50,7 @@ class Split:
 
 
 def split(
-    path: Path, target: Path | None, striping: Striping, *, verified: bool = False, threads: int = 1,
+    path: Path, target: Path | None, striping: Striping, *, verified: bool = False, threads: int | None = None,
     advance: Callable[[float], Advance],
 ) -> Split:  # fmt: skip
     """Store a plain file as subfiles with an index.
@@ -62,7 +61,7 @@ def split(
     target : of the index; None: it takes the place of the file.
     striping : unit and count.
     verified : compare all bytes before the index is written.
-    threads : that copy.
+    threads : that copy; None: as many as there are processors.
     advance : returns what moves a bar of so many bytes.
 
     Raises
@@ -83,10 +82,10 @@ def split(
         work.open()
         bar = advance(max(min(work.status.st_blocks * 512, work.size), 1))
         copy = Copy(striping=striping, size=work.size, plain=work.path, subfiles=work.subfiles, out=False,
-                    journal=work.journal, done=work.done, advance=bar, threads=threads)  # fmt: skip
+                    journal=work.journal, done=work.done, advance=bar, threads=threads or processors())  # fmt: skip
         copy.run()
         if verified:
-            verify(work.path, work.subfiles, striping, work.size, threads)
+            verify(work.path, work.subfiles, striping, work.size, threads or processors())
         work.finish(durable=target is None)
     except OSError as error:
         raise cannot_write(work.final, error) from error
@@ -129,7 +128,7 @@ class _Work:
         lock(self._descriptor, self.path)
         self.status = os.fstat(self._descriptor)
         self.size = self.status.st_size
-        self._ident = secrets.token_hex(8)
+        self._ident = os.urandom(8).hex()
 
     def _head(self, ident: str) -> dict[str, object]:
         return {"mpiio_ext splitting": 1, "boot": boot(), "source": signature([self.path]), "id": ident,

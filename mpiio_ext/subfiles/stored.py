@@ -28,7 +28,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mpiio_ext.errors import FileSystemError
-from mpiio_ext.subfiles import hdf5, index
+from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.index import FOLDER, MOST_SIZE, WHOLE, WRITING, Striping, SubfilesError
 
 #: Units below so many bytes are moved by strides.
@@ -69,6 +69,8 @@ class Stored:
     def name_of(self, number: int) -> str:
         """Return what the last part of a subfile's path has to be, or begins with."""
         if self.layout == "hdf5":
+            from mpiio_ext.subfiles import hdf5
+
             return hdf5.subfile_name(self.index_path.name, self.ident, number, self.striping.count)
         return f"{self.ident}.{number}"
 
@@ -107,6 +109,8 @@ def find(path: Path, layout: str = "own") -> Stored:
         There is no index, it is damaged, or it cannot be read.
     """
     if layout == "hdf5":
+        from mpiio_ext.subfiles import hdf5
+
         config = hdf5.find(path)
         return Stored(path=config.file, index_path=config.path, index_text=config.text, layout=layout, state=WHOLE,
                       striping=config.striping, size=None, ident=config.inode, subfiles=config.subfiles)  # fmt: skip

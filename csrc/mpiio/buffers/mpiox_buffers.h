@@ -62,7 +62,7 @@ typedef struct mpiox_call {
     mpiox_progress *progress; /* [n_local] */
     int64_t round;            /* windows of this number are being worked on */
     int64_t rounds;           /* windows of the busiest aggregator */
-    int64_t turn;             /* windows after which the same nodes access the file; 0: mpiox_windows_turn() */
+    int64_t turn;             /* windows after which the same nodes access the file; see mpiox_windows_turn() */
     int64_t exchange_round; /* rounds worked on before this one: those in which no window can hold data are left out */
     mpiox_interval *used;   /* [n_used] the others, ascending, half-open; n_used 0: all of them */
     int64_t n_used;
@@ -96,7 +96,8 @@ static inline bool mpiox_buffers_failed(const mpiox_buffers *b)
 
 /* ---- windows (mpiox_windows.c), local ---------------------------------------------------------------------------- */
 
-/* Once per call, when its rounds are known: do aggregators begin with different windows? Sets call->turn. */
+/* Once per call, when its rounds are known: do aggregators begin with different windows? Sets call->turn; 0: no. */
+enum { MPIOX_TURN_CYCLIC = -1 };
 void mpiox_windows_turn(mpiox_call *call);
 /* Extents of an aggregator's window of a round that some rank accesses, into list[extents_max]; returns their number
  * (0: nobody needs the window). They lie one behind the other in the collective buffer. */

@@ -6,11 +6,12 @@
  *            data of the same few nodes. Were they worked on in one round, all of its bytes would pass through the
  *            links of these nodes while the others' are idle.
  * Algorithm. The pieces of each rank may come back after the same number of windows, the period. Then, between nodes
- *            and where domains are contiguous, aggregators begin with windows that are spread over the period. After
- *            the last window of the domain they go on with its first. (Cyclic domains lie side by side in each round as
- *            it is.) The plan says which extents of an aggregator's file domain belong to a window; those parts that no
- *            rank accesses are left out, so that they take no room in the collective buffer and are neither read nor
- *            written.
+ *            and where domains are contiguous, aggregators begin with windows that are spread over the period. Cyclic
+ *            domains lie side by side in each round, and where each node accesses a block of the region a round has
+ *            bytes of one node: then aggregators begin with windows that are spread over their whole domains. After the
+ *            last window of the domain they go on with its first. The plan says which extents of an aggregator's file
+ *            domain belong to a window; those parts that no rank accesses are left out, so that they take no room in
+ *            the collective buffer and are neither read nor written.
  * Guarantee. Every rank computes the same; every window has one round. Local, constant work but for the extents.
  */
 #include "mpiox_buffers.h"
@@ -19,20 +20,36 @@
 
 /* ---- rounds and windows ------------------------------------------------------------------------------------------ */
 
+/* Do half of the nodes at most, on average, access what lies at a place of the region? */
+static bool in_blocks(const mpiox_buffers *b)
+{
+    const mpiox_geometry *geometry = &b->plan->geometry;
+    const int nodes = b->file->topology->n_nodes;
+    double spanned = 0;
+    for (int n = 0; n < nodes; n++)
+        if (b->nodes[n].range.first < b->nodes[n].range.last)
+            spanned += (double)(b->nodes[n].range.last - b->nodes[n].range.first);
+    return 2 * spanned <= (double)nodes * (double)(geometry->end - geometry->start);
+}
+
 void mpiox_windows_turn(mpiox_call *call)
 {
     const mpiox_buffers *b = call->b;
     const int64_t period = call->reduction.period;
+    bool cyclic = false;
     call->turn = 0;
-    if (mpiox_topology_one_node(b->file->topology) || call->n_used > 0 || period == INT64_MAX ||
-        period / b->window_bytes < 2)
+    if (mpiox_topology_one_node(b->file->topology) || call->n_used > 0)
         return;
     for (int a = 0; a < b->n_aggregators; a++) {
         const mpiox_domain *domain = &b->plan->domains[a];
-        if (domain->n_sets > 1 || (domain->n_sets == 1 && domain->sets[0].count > 1))
+        if (domain->n_sets > 1)
             return;
+        cyclic |= domain->n_sets == 1 && domain->sets[0].count > 1;
     }
-    call->turn = period / b->window_bytes;
+    if (cyclic)
+        call->turn = in_blocks(b) ? MPIOX_TURN_CYCLIC : 0;
+    else if (period != INT64_MAX && period / b->window_bytes >= 2)
+        call->turn = period / b->window_bytes;
 }
 
 static int64_t share_of(int64_t whole, int64_t part, int64_t parts)
@@ -40,9 +57,10 @@ static int64_t share_of(int64_t whole, int64_t part, int64_t parts)
     return whole / parts * part + whole % parts * part / parts;
 }
 
-/* The window that the aggregator begins with. Where a domain has a whole period: its part of the period behind the
- * period's beginning. Else domains begin at as many places of the period as `places`, one after the other; of those
- * that begin at the same one each goes on by its part of the way to the next place. */
+/* The window that the aggregator begins with. Of cyclic domains: its part of the windows. Where a domain has a whole
+ * period: its part of the period behind the period's beginning. Else domains begin at as many places of the period as
+ * `places`, one after the other; of those that begin at the same one each goes on by its part of the way to the next
+ * place. */
 static int64_t first_window(const mpiox_call *call, int aggregator, int64_t *windows)
 {
     const mpiox_buffers *b = call->b;
@@ -51,6 +69,8 @@ static int64_t first_window(const mpiox_call *call, int aggregator, int64_t *win
     *windows = mpiox_plan_windows(b->plan, aggregator, b->window_bytes);
     if (turn == 0 || *windows == 0)
         return 0;
+    if (turn == MPIOX_TURN_CYCLIC)
+        return share_of(*windows, aggregator, n);
     if (*windows < turn) {
         const int64_t each = (geometry->end - geometry->start) / n / b->window_bytes,
                       way = mpiox_common_divisor(each > 0 ? each : 1, turn), places = turn / way;

@@ -24,9 +24,20 @@ static int64_t draw(int64_t below)
 static mpiox_topology topology;
 static mpiox_file file = {.topology = &topology};
 static mpiox_extent list[EXTENTS];
-static mpiox_buffers buffers = {.file = &file, .extents_max = EXTENTS};
+static mpiox_node_access accesses_of[64];
+static mpiox_buffers buffers = {.file = &file, .extents_max = EXTENTS, .nodes = accesses_of};
 static mpiox_call call = {.b = &buffers};
 static bool named; /* a domain that ascends without gaps */
+
+/* Each node accesses a block of the region, or all of it. */
+static void set_nodes(int count, bool in_turn, int64_t start, int64_t end)
+{
+    topology.n_nodes = count;
+    for (int n = 0; n < count; n++)
+        accesses_of[n].range = in_turn ? (mpiox_interval){start, end}
+                                       : (mpiox_interval){start + (end - start) * n / count,
+                                                          start + (end - start) * (n + 1) / count};
+}
 
 /* A plan of a method by turns, for a random region; false: too many windows to look at. */
 static bool set_up(int number)
@@ -42,7 +53,7 @@ static bool set_up(int number)
     CHECK_EQUAL(mpiox_plan_create(method, &geometry, &buffers.plan), MPIOX_OK);
     buffers.n_aggregators = geometry.aggregators;
     buffers.window_bytes = 1 + draw(100);
-    topology.n_nodes = 1 + (int)draw(3);
+    set_nodes(1 + (int)draw(3), draw(2), geometry.start, geometry.end);
     call.reduction.start = geometry.start;
     call.reduction.end = geometry.end;
     call.reduction.n_occupied = 1;
@@ -78,7 +89,7 @@ static void check_each_once(int aggregator)
     int64_t same;
     const int64_t begin = first_window(&call, aggregator, &same);
     CHECK_EQUAL(same, windows);
-    CHECK(begin == 0 || (call.turn > 0 && begin < call.turn && begin < windows));
+    CHECK(begin == 0 || (begin < windows && (call.turn == MPIOX_TURN_CYCLIC || begin < call.turn)));
     memset(seen, 0, sizeof seen);
     for (int64_t round = 0; round < call.rounds + 1; round++) {
         const int64_t n = mpiox_window_extents(&call, aggregator, round, list);
@@ -138,7 +149,7 @@ static void check_after(int aggregator)
 
 /* Pieces of a window each, dealt to the nodes in turn, in even domains of `each` windows: of the aggregators' windows
  * of the first round, how many are of each node. */
-static void first_round(int nodes, int aggregators, int64_t each, int *met)
+static void first_round(int node_count, int aggregators, int64_t each, int *met)
 {
     enum { WINDOW = 64 };
     const mpiox_geometry geometry = {0, WINDOW * aggregators * each, WINDOW, 1, aggregators};
@@ -146,18 +157,51 @@ static void first_round(int nodes, int aggregators, int64_t each, int *met)
     mpiox_plan_free(buffers.plan);
     CHECK_EQUAL(mpiox_plan_create(mpiox_partition_find("even"), &geometry, &buffers.plan), MPIOX_OK);
     buffers.n_aggregators = aggregators;
-    topology.n_nodes = nodes;
+    set_nodes(node_count, true, 0, geometry.end);
     buffers.window_bytes = WINDOW;
     call.reduction.occupied[0] = (mpiox_interval){0, geometry.end};
-    call.reduction.period = (int64_t)WINDOW * nodes;
+    call.reduction.period = (int64_t)WINDOW * node_count;
     call.rounds = each;
     call.n_used = 0;
     mpiox_windows_turn(&call);
-    CHECK_EQUAL(call.turn, nodes);
-    memset(met, 0, sizeof *met * (size_t)nodes);
+    CHECK_EQUAL(call.turn, node_count);
+    memset(met, 0, sizeof *met * (size_t)node_count);
     for (int a = 0; a < aggregators; a++) {
         CHECK_EQUAL(mpiox_window_extents(&call, a, 0, list), 1);
-        met[list[0].offset / WINDOW % nodes]++;
+        met[list[0].offset / WINDOW % node_count]++;
+    }
+}
+
+/* A block of `each` windows a node and aggregator, in static-cyclic domains of a window: each round has a window of
+ * every block. Of pieces of all nodes everywhere the rounds stay side by side. */
+static void blocks(int count, int64_t each)
+{
+    enum { WINDOW = 64 };
+    const mpiox_geometry geometry = {0, WINDOW * count * each, WINDOW, count, count};
+    int met[AGGREGATORS];
+
+    mpiox_plan_free(buffers.plan);
+    CHECK_EQUAL(mpiox_plan_create(mpiox_partition_find("static_cyclic"), &geometry, &buffers.plan), MPIOX_OK);
+    buffers.n_aggregators = count;
+    buffers.window_bytes = WINDOW;
+    call.reduction.occupied[0] = (mpiox_interval){0, geometry.end};
+    call.reduction.period = INT64_MAX;
+    call.rounds = each;
+    call.n_used = 0;
+    set_nodes(count, true, 0, geometry.end);
+    mpiox_windows_turn(&call);
+    CHECK_EQUAL(call.turn, 0);
+    set_nodes(count, false, 0, geometry.end);
+    mpiox_windows_turn(&call);
+    CHECK_EQUAL(call.turn, MPIOX_TURN_CYCLIC);
+    for (int64_t round = 0; round < each; round++) {
+        memset(met, 0, sizeof met);
+        for (int a = 0; a < count; a++) {
+            CHECK_EQUAL(mpiox_window_extents(&call, a, round, list), 1);
+            met[list[0].offset / (WINDOW * each)]++;
+        }
+        for (int node = 0; each % count == 0 && node < count; node++)
+            CHECK_EQUAL(met[node], 1);
     }
 }
 
@@ -176,17 +220,21 @@ static void spread(void)
     first_round(NODES, EACH * NODES, 4, met);
     for (int node = 0; node < NODES; node++)
         CHECK(met[node] >= EACH / 2 && met[node] <= 2 * EACH);
+    for (int count = 2; count <= AGGREGATORS; count++)
+        for (int64_t each = count; each < 5 * count; each++)
+            blocks(count, each);
 }
 
 int main(int argc, char **argv)
 {
-    int turned = 0;
+    int turned = 0, cyclic = 0;
     seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     printf("seed %llu\n", (unsigned long long)seed);
     for (int i = 0; i < CASES; i++) {
         if (!set_up(i))
             continue;
         turned += call.turn > 0;
+        cyclic += call.turn == MPIOX_TURN_CYCLIC;
         CHECK(call.turn == 0 || (topology.n_nodes > 1 && call.n_used == 0));
         for (int a = 0; a < buffers.n_aggregators; a++) {
             check_each_once(a);
@@ -194,7 +242,7 @@ int main(int argc, char **argv)
             check_after(a);
         }
     }
-    CHECK(turned > CASES / 20 && turned < CASES / 2);
+    CHECK(turned > CASES / 20 && turned < CASES / 2 && cyclic > CASES / 20 && cyclic < CASES / 2);
     spread();
     mpiox_plan_free(buffers.plan);
     return check_exit();
