@@ -97,12 +97,36 @@ def parallel_h5py(family: str) -> None:
 
 @pytest.fixture()
 def small_disk(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Return the folder of a disk of the module's DISK_KIB."""
+    """Return the folder of a disk of the module's DISK_KIB, or of the test's parameter in place of it."""
     folder = tmp_path / "small"
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={request.module.DISK_KIB}k", "tmpfs", str(folder)]
+    size_kib = getattr(request, "param", None) or request.module.DISK_KIB
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size_kib}k", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False, timeout=20).returncode != 0:
         pytest.skip("a small tmpfs can only be mounted by root (injected ENOSPC covers the same path)")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=False, timeout=20)
+
+
+@pytest.fixture()
+def failing_disk(small_disk: pathlib.Path, tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Return the folder of an ext4 file system that takes files, until `small_disk`, on which it lies, is full.
+
+    From then on what the kernel writes to it behind the programs' backs fails.
+    """
+    image, folder = small_disk / "image", tmp_path / "failing"
+    folder.mkdir()
+    with image.open("wb") as file:
+        file.truncate(64 << 20)
+    commands = [["mke2fs", "-q", "-F", "-t", "ext4", "-O", "^has_journal", str(image)],
+                ["mount", "-o", "loop", str(image), str(folder)]]  # fmt: skip
+    try:
+        for command in commands:
+            subprocess.run(command, capture_output=True, check=True, timeout=20)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no ext4 on a loop device can be mounted here")
     try:
         yield folder
     finally:

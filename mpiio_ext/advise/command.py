@@ -28,6 +28,7 @@ import click
 
 from mpiio_ext._load import family, get_library, get_tracer
 from mpiio_ext.advise.checkpoints import checkpoints_of
+from mpiio_ext.advise.subfiles import proposed
 from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
 from mpiio_ext.common.commands import (
@@ -354,7 +355,7 @@ def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tupl
         about = ("", f"Found by mpiio-ext advise on the workload path of one run{part}{pauses}, carried out by as many",
                  f"ranks, against the MPI library alone. The program: {' '.join(asked.command)}")  # fmt: skip
         job = Job(command=words, glob="*", options=Options(), about=about, usage=usage_of(path), served=True,
-                   metric=InOutput(re.compile(CALLS_TIME), lower_is_better=True))  # fmt: skip
+                   fresh=folder, metric=InOutput(re.compile(CALLS_TIME), lower_is_better=True))  # fmt: skip
         plan = Plan(budget_s=left_s, trials=asked.trials, confidence=runs.confidence, may_fall=asked.may_fall,
                     seed=asked.seed, subject="the replay of the program's path")  # fmt: skip
         try:
@@ -380,12 +381,17 @@ def _advise(asked: _Asked) -> list[str]:
         click.echo(f"it computes between {checkpoints}")
     with _scratch(asked.scratch, traced.main) as folder:
         job, result = _tuned(asked, traced, start_s, folder)
+        stored = proposed(traced.path, traced.main, job, result, log=asked.log / "subfiles", budget_s=asked.budget_s,
+                          seed=asked.seed)  # fmt: skip
     found: dict[str, Any] = {}
     failures = finish(result, job, asked.budget_s, asked.output, found.update)
+    if stored is not None:
+        click.echo(f"stored as several: {stored}")
     try:
         if result.interrupted:
             raise SystemExit(INTERRUPTED)
         found["advise"] = _json_of(_judged(asked, job, result, traced, failures), traced, asked.command)
+        found["advise"]["subfiles"] = None if stored is None else dataclasses.asdict(stored)
     finally:
         if asked.put is not None:
             asked.put(json.dumps(found, indent=1))

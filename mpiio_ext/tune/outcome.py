@@ -21,6 +21,7 @@ class Plan:
     may_fall : whether a lower one will do where the budget holds no more; `budget.LEAST_CONFIDENCE` at least.
     seed : of all random choices.
     subject : what is run, in messages.
+    merges : whether the merge of files that are stored as several is part of a run's cost.
     """
 
     budget_s: float
@@ -29,6 +30,7 @@ class Plan:
     may_fall: bool = False
     seed: int = 1
     subject: str = "the program"
+    merges: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,8 @@ class Record:
     phase : "baseline", "search", "race", "prune", "confirm", or "check" (the baseline again, after several failures).
     setting : what was laid over the baseline.
     status, reason, exit_status, elapsed_s : as in `Outcome`; status may also be "unjudged".
-    cost : by the metric, lower is better; None when there is none.
+    cost : by the metric, lower is better; None when there is none. The merge is in it, where it counts.
+    merge_s, merged_by : as in `Outcome`.
     """
 
     number: int
@@ -52,6 +55,8 @@ class Record:
     exit_status: int
     elapsed_s: float
     cost: float | None
+    merge_s: float = 0.0
+    merged_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

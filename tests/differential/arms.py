@@ -38,6 +38,7 @@ class Setting:
     env : variables for all ranks.
     owned : families that must be the library's own; None: ownership.TAKEN_OVER.
     subfiles : how many, and their unit: ours stores its files as several, also those that are there; None: as one.
+    shown : where the folder with the folders of the files is mounted, so that each file is one there; None: nowhere.
     cluster : hosts on which the ranks run, spread evenly; None: this machine. `parent` is a folder of theirs then, None
         the one that they share in memory.
     """
@@ -49,6 +50,7 @@ class Setting:
     env: tuple[tuple[str, str], ...] = ()
     owned: frozenset[str] | None = None
     subfiles: tuple[int, int] | None = None
+    shown: str | None = None
     cluster: Cluster | None = None
 
 
@@ -128,6 +130,7 @@ def once(cases: list[Case], ranks: int, arm: str, setting: Setting) -> Ended:
             "limit_s": setting.limit_s,
             "hinted": setting.hinted,
             "subfiles": setting.subfiles if arm == "ours" else None,
+            "shown": f"{setting.shown}/{pathlib.Path(files).name}" if setting.shown else None,
             "cases": cases,
         }
         path = pathlib.Path(notes, "job.json")

@@ -25,6 +25,7 @@ class File:
     settled : size at the last sync; ``tops``: the end of what each agent wrote since.
     met_end : agents whose reads since the last sync went past the end, and the smallest size that they met.
     resized : the size was set and not synced yet.
+    alone : there were accesses since the last sync that were no collectives.
     """
 
     def __init__(self, data: Bytes, *, exists: bool) -> None:
@@ -42,6 +43,7 @@ class File:
         self.met_end: dict[int, int] = {}
         self.resized = False
         self.dirty = False
+        self.alone = False
 
     def copy(self) -> File:
         """Return an independent copy."""

@@ -63,7 +63,7 @@ def may_be_native(problem: str, case: Case) -> bool:
     Views and sizes are set on the MPI library's handle as well, so it can refuse or end any case. What it carries out
     wrongly shows in the call itself, in what is read of what it wrote, or in the file pointers that it moved.
     """
-    if problem.startswith("error: contiguous"):
+    if problem.startswith(("error: contiguous", "merge", "mount")):
         return False
     if problem.startswith(("crash", "hang")):
         return True

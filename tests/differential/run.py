@@ -11,12 +11,15 @@ from __future__ import annotations
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import json
 import pathlib
 import random
 import re
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
@@ -26,8 +29,8 @@ from differential.arms import Line, Seen, Setting, judge_raw, launch, raw
 from differential.features import features
 from differential.ownership import may_be_native, missing_calls
 from differential.state import ACCESS, Case
-from support import hosts
-from support.launch import library_version, mpi_family
+from support import hosts, mounts
+from support.launch import MEMORY, library_version, mpi_family
 
 REFUSED = "refuses a legal view"
 #: Delegates with little memory and small pages: what the cases move does not fit.
@@ -63,6 +66,17 @@ def stored_as_several(setting: Setting, count: int, unit: int) -> Setting:
     own = f"mpiox_subfiles={count}:mpiox_subfile_unit={unit}"
     env["MPIOX_HINTS"] = f"{env['MPIOX_HINTS']}:{own}" if "MPIOX_HINTS" in env else f"*:{own}"
     return replace(setting, env=tuple(env.items()), subfiles=(count, unit))
+
+
+@contextlib.contextmanager
+def mounted(setting: Setting) -> Iterator[Setting]:
+    """Give the block the setting with all files in one folder, which is mounted; raises as mounts.mount."""
+    with (
+        tempfile.TemporaryDirectory(prefix="mpiox_diff_", dir=setting.parent or MEMORY) as files,
+        tempfile.TemporaryDirectory(prefix="mpiox_shown_") as at,
+        mounts.mounted(pathlib.Path(files), pathlib.Path(at)),
+    ):
+        yield replace(setting, parent=files, shown=at)
 
 
 def is_native_data(case: Case) -> bool:
@@ -333,7 +347,8 @@ def arguments() -> argparse.Namespace:
         "--delegate-hints", default=DELEGATE_HINTS, help="with --delegates: their hints, separated by colons"
     )
     parser.add_argument(
-        "--subfiles", type=int, nargs=2, metavar=("COUNT", "UNIT"), help="ours stores files as so many, in such units"
+        "--subfiles", type=int, nargs=2, metavar=("COUNT", "UNIT"),
+        help="ours stores files as so many, in such units; they are read by their format, merged and through a mount",
     )
     parser.add_argument("--features", action="store_true", help="print how many cases used which feature")
     parser.add_argument("--verbose", action="store_true", help="print how native differs from the model, too")
@@ -359,8 +374,10 @@ def main() -> int:
     if mpi_family() is None:
         print("this environment has no working MPI", file=sys.stderr)
         return 2
+    where = Setting(arms=(), parent=options.folder)
     if not options.hosts:
-        return carry_out(options, Setting(arms=(), parent=options.folder))
+        with mounted(where) if options.subfiles else contextlib.nullcontext(where) as place:
+            return carry_out(options, place)
     shares = [options.share] if options.share else []
     with hosts.cluster(options.hosts, shares=shares) as cluster:
         parent = str(cluster.of.shares()[options.share]) if options.share else options.folder

@@ -314,7 +314,9 @@ class Simulation:
             if how.pointer == "own":
                 handle.tracks[rank].pointer += handle.tracks[rank].length(memories[rank])
             if not race:
-                self.files[handle.file_of(rank)].note(self.agent(handle, rank), verb_of(op, rank), targets[rank])
+                file = self.files[handle.file_of(rank)]
+                file.note(self.agent(handle, rank), verb_of(op, rank), targets[rank])
+                file.alone |= op["how"] not in COLLECTIVE
         if how.pointer in ("shared", "ordered"):
             handle.shared = pointers
             for rank in ranks:
@@ -408,7 +410,7 @@ class Simulation:
             raise Illegal("conversion at the end of the file")
 
     def check_conflicts(self, plan: Plan) -> None:
-        """Refuse a conflict that no sync separates; "lax" cases may rely on collectives being ordered."""
+        """Refuse a conflict that no sync separates; "lax" cases may rely on the order of collectives."""
         op, handle = plan.op, plan.handle
         lax = self.case["lax"] and op["how"] in COLLECTIVE and len(self.handles) == 1 and not handle.atomic
         clean = plan.how.pointer == "shared" and len(plan.targets) > 1
@@ -419,7 +421,7 @@ class Simulation:
             if not len(target):
                 continue
             file.extend_marks(int(target.max()) + 1)
-            if not lax:
+            if not lax or file.alone:
                 file.check(self.agent(handle, rank), verb_of(op, rank), target)
             check_pending(self.pending, self.files, plan, rank)
 

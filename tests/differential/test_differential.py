@@ -13,7 +13,7 @@ from differential.arms import Setting
 from differential.features import features
 from differential.program import ACCESS_FAMILIES, STYLES
 from differential.state import HOWS
-from support import fuzz
+from support import fuzz, mounts
 from support.launch import Launch
 
 #: Seconds after which a case counts as stuck: nothing here depends on how busy the machine is.
@@ -86,6 +86,22 @@ def test_delegates(extension: str, more: str, cases: int) -> None:
     check(report, cases)
     assert report.stats["delegated_writes"] > 0
     assert report.stats["delegated_reads"] > 0
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("count", "unit", "delegates"), [(4, 97, 0), (3, 4096, 2)])
+def test_subfiles(extension: str, count: int, unit: int, delegates: int) -> None:
+    """Files that are stored as several are what the model says: by their format, merged, and through a mount."""
+    hints = (("MPIOX_HINTS", run.delegate_hints(delegates)),) if delegates else ()
+    setting = run.stored_as_several(Setting(arms=("ours",), limit_s=LIMIT_S, env=hints), count, unit)
+    seeds = [seed for seed in range(30_001, 30_001 + fuzz.examples(80)) if run.is_native_data(generate.generate(seed))]
+    try:
+        with run.mounted(setting) as shown:
+            report = run.run(seeds, shown, shuffle=True)
+    except mounts.NoMountError as error:
+        pytest.skip(str(error))
+    check(report, len(seeds))
+    assert report.stats["merge"] == report.stats["mount"] >= len(seeds)
 
 
 @pytest.mark.mpi

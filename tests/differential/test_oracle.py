@@ -120,6 +120,14 @@ def test_strict_programs_leave_nothing_to_caches() -> None:
     assert simulate.check(case_of([WRITE, SYNC, CROSS], strict=True)) is None
 
 
+def test_collectives_are_in_order_among_themselves_only() -> None:
+    """A collective read does not wait for a write of another rank alone."""
+    together, again = access("write", "at_all", [8, 8], [0, 8]), access("read", "at_all", [8, 8], [8, 0])
+    assert simulate.check(case_of([together, again], lax=True)) is None
+    assert simulate.check(case_of([WRITE, again], lax=True)) is not None
+    assert simulate.check(case_of([WRITE, SYNC, again], lax=True)) is None
+
+
 @pytest.mark.parametrize("seed", range(1, 60))
 def test_strict_programs_are_drawn_legal(seed: int) -> None:
     """What is drawn keeps its own rules, and names neither come nor go."""

@@ -25,6 +25,8 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 JOB = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")) if len(sys.argv) > 1 else {}
 if JOB.get("library"):
     import mpiio_ext.stats  # before MPI: this is what puts the library under mpi4py
+    from mpiio_ext.errors import MpiioExtError
+    from mpiio_ext.subfiles.merge import merge
 
 import numpy as np  # noqa: E402
 from mpi4py import MPI  # noqa: E402
@@ -57,6 +59,8 @@ COUNTERS = (
     "bypass_bytes_written",
     "bypass_bytes_read",
 )
+#: Files that were read in other ways than by their format: see `read_otherwise`.
+WAYS = ("merge", "mount")
 
 
 class Watchdog:
@@ -139,6 +143,31 @@ def poison(case: Case, comm: MPI.Intracomm) -> list[str]:
     return problem
 
 
+def merged(path: pathlib.Path) -> bytes:
+    """Return what `mpiio-ext subfiles merge` makes of a file."""
+    target = path.with_name(f"{path.name}.merged")
+    merge(path, target, advance=lambda _: lambda *_, **__: None)
+    return target.read_bytes()
+
+
+def read_otherwise(path: pathlib.Path, held: bytes, stats: dict[str, int]) -> list[str]:
+    """Read a file that is stored as several after a merge and through the mount; return how that differs."""
+    problems = []
+    for way in WAYS:
+        if (way == "mount" and not JOB["shown"]) or not subfiles.is_index(path):
+            continue
+        stats[way] += 1
+        try:
+            found = merged(path) if way == "merge" else pathlib.Path(JOB["shown"], path.name).read_bytes()
+        except (MpiioExtError, OSError) as error:
+            problems.append(f"{way}: {path.name}: {error}")
+            continue
+        if found != held:
+            first = next((i for i, (a, b) in enumerate(zip(found, held, strict=False)) if a != b), None)
+            problems.append(f"{way}: {path.name}: {len(found)} bytes for {len(held)}, the first difference at {first}")
+    return problems
+
+
 def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> dict[str, Any]:
     """Run one case in one arm; what this rank saw."""
     stem = os.path.join(JOB["folder"], f"{arm}.{case.get('id', case['seed'])}")  # no name of a case before
@@ -156,7 +185,7 @@ def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> di
     managed = managed_calls(case) if arm == "ours" else [False] * len(case["ops"])
     problems = poison(case, comm) if any(managed) else []
     started_s = time.perf_counter()
-    stats = dict.fromkeys(COUNTERS, 0)
+    stats = dict.fromkeys((*COUNTERS, *WAYS), 0)
 
     def count(fh: MPI.File) -> None:
         found = mpiio_ext.stats.of(fh)
@@ -175,6 +204,8 @@ def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> di
     elapsed_s = time.perf_counter() - started_s
     comm.Barrier()
     files = run.snapshot()
+    for name, held in (files or {}).items() if JOB.get("subfiles") else ():
+        problems += read_otherwise(pathlib.Path(run.path(name)), held, stats) if held is not None else []
     comm.Barrier()  # another rank may be the first of the next case, which removes the files
     return {
         "id": case.get("id", case["seed"]),

@@ -17,7 +17,17 @@ from mpiio_ext.delegates.cli_draining import recover_cache
 from support import subfiles
 from support.launch import PROGRAMS, launcher, marked_processes, preload_environment, python_alone, python_run
 from support.processes import job
-from support.staged import CHECKPOINT_BYTES, CHECKPOINTS, RANKS, check_program, checkpoint, kill_at_once, names, whole
+from support.staged import (
+    CHECKPOINT_BYTES,
+    CHECKPOINTS,
+    RANKS,
+    check_program,
+    checkpoint,
+    fill,
+    kill_at_once,
+    names,
+    whole,
+)
 from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -212,7 +222,7 @@ def test_what_the_file_system_refuses(tmp_path: pathlib.Path, parts: dict[str, i
     caches.mkdir()
     what = "subfiles/*.2" if parts else "staging"
     fault = f"op=write,path=*0.{what},errno=EIO,times=3;op=write,path=*1.{what.removesuffix('.2')},errno=ENOSPC"
-    env = {**hints(mpiox_delegate_cache_dir=caches, mpiox_drain_patience=9, **parts), "MPIOX_FAULT": fault}
+    env = {**hints(mpiox_delegate_cache_dir=caches, mpiox_drain_patience=15, **parts), "MPIOX_FAULT": fault}
     with job(command(folder, 2, 0), tmp_path / "log", env) as running:
         running.wait_for("closed 1", 120)
         status, text = asked("wait", "--patience", "1s", folder / "checkpoint1")
@@ -247,7 +257,7 @@ def test_disk_refuses(small_disk: pathlib.Path, tmp_path: pathlib.Path, what: st
     (caches := tmp_path / "caches").mkdir()
     path, other = small_disk / "checkpoint0", small_disk / "other"
     code = errno.ENOSPC if what == "full" else errno.EROFS
-    env = hints(mpiox_delegate_cache_dir=caches, mpiox_drain_patience=5, **parts)
+    env = hints(mpiox_delegate_cache_dir=caches, mpiox_drain_patience=15, **parts)
     if what == "full":
         other.write_bytes(bytes(150 << 10))
     else:
@@ -277,6 +287,19 @@ def test_disk_refuses(small_disk: pathlib.Path, tmp_path: pathlib.Path, what: st
     assert not list(caches.iterdir())
     assert names(small_disk) == {"checkpoint0"}
     assert whole(path) == checkpoint(0)
+
+
+def test_no_room_for_another_name(small_disk: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """A disk that is full when a file is made: that is said, and the file is written as one that exists is."""
+    path, filler = small_disk / "checkpoint0", fill(small_disk)
+    (caches := tmp_path / "caches").mkdir()
+    with job(command(small_disk, 1, 600), tmp_path / "log", hints(mpiox_delegate_cache_dir=caches)) as running:
+        running.wait_for("closed 0", 120)
+        assert f"{path}: no name for what is not all written yet (No space left on device)" in running.text()
+        check_named(asked("wait", "--patience", "1s", path), path, errno.ENOSPC, caches)
+        filler.unlink()
+        assert asked("wait", "--patience", "30s", path) == (0, "")
+        assert path.read_bytes() == checkpoint(0)
 
 
 def check_named(answer: tuple[int, str], path: pathlib.Path, code: int, caches: pathlib.Path) -> None:
@@ -309,6 +332,57 @@ def test_disk_of_a_cache_fails_later(tmp_path: pathlib.Path, level: str, keep: f
         status, text = asked("wait", path)
         assert (status, str(path) in text) == (1, True), text
         assert keep == 0 or f"of {folder}/.checkpoint0.staging" in said
+    else:
+        assert path.read_bytes() == checkpoint(0), said
+
+
+@pytest.mark.parametrize("small_disk", [5 << 10], indirect=True)
+@pytest.mark.parametrize("when", ["before", "later"])
+def test_disk_of_the_caches_is_full(small_disk: pathlib.Path, tmp_path: pathlib.Path, when: str) -> None:
+    """From the start: they are in memory, and that is said. Later: they have their room. Nothing is lost."""
+    (folder := tmp_path / "files").mkdir()
+    if when == "before":
+        fill(small_disk)
+    with job(command(folder, 3, 1), tmp_path / "log", hints(mpiox_delegate_cache_dir=small_disk)) as running:
+        running.wait_for("closed 0", 120)
+        fill(small_disk)
+        assert running.status(120) == 0, running.text()
+        assert not running.left(60), running.text()
+        said = [line for line in running.text().splitlines() if line.startswith("mpiio_ext:")]
+    assert len(said) == (when == "before"), said
+    assert all("No space left on device" in line and "is in memory" in line for line in said)
+    assert [path.name for path in small_disk.iterdir()] == ["filler"]
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        f"checkpoint{number}": checkpoint(number) for number in range(3)}  # fmt: skip
+
+
+@pytest.mark.parametrize("small_disk", [8 << 10], indirect=True)
+@pytest.mark.parametrize("level", ["memory", "replica"])
+def test_disk_of_a_cache_does_not_take_it(small_disk: pathlib.Path, failing_disk: pathlib.Path, tmp_path: pathlib.Path,
+                                          level: str) -> None:  # fmt: skip
+    """The kernel could not write pages of a cache. Nobody knows whether what is read from it is right; that is said."""
+    folder, caches = tmp_path / "files", tmp_path / "caches"
+    folder.mkdir()
+    caches.mkdir()
+    path = folder / "checkpoint0"
+    env = {**hints(mpiox_delegate_cache_dir=f"{failing_disk};{caches}", mpiox_delegate_ack=level,
+                   mpiox_drain_rate=20000),
+           "MPIOX_RANKS_PER_NODE": "1" if level == "replica" else "0"}  # fmt: skip
+    with job(command(folder, 2, 2), tmp_path / "log", env) as running:
+        running.wait_for("closed 0", 120)
+        fill(small_disk)
+        subprocess.run(["sync", "-f", str(failing_disk)], capture_output=True, check=False, timeout=60)
+        assert running.status(120) == 0, running.text()
+        assert not running.left(60), running.text()
+        said = running.text()
+    assert f"its cache in {failing_disk};{caches} cannot be read any more: the disk has failed" in said
+    assert (folder / "checkpoint1").read_bytes() == checkpoint(1)
+    if level == "memory":
+        assert f"of {folder}/.checkpoint0.staging" in said
+        assert asked("wait", path)[0] == 1
+        status, text = asked("recover", failing_disk)
+        assert (status, f"{path} cannot be written" in text) == (1, True), text
+        assert not path.exists()
     else:
         assert path.read_bytes() == checkpoint(0), said
 

@@ -29,6 +29,7 @@ from support.staged import (
     check_scratch,
     checkpoint,
     closed,
+    fill,
     kill_at_once,
     names,
     scratch_hints,
@@ -66,22 +67,28 @@ def kill(running: Job, who: str, rng: random.Random) -> None:
         send(victims, signal.SIGKILL)
 
 
-def die(folder: pathlib.Path, who: str, seed: int, parts: str) -> int:
-    """Run it and kill; every checkpoint that was closed must be there. Returns how many were recovered from a disk."""
+def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathlib.Path | None = None,
+        full: str = "") -> int:  # fmt: skip
+    """Run it and kill; every checkpoint that was closed must be there. Returns how many were recovered from a disk.
+
+    The disk of the caches is full by then (full="caches"), or that of the files is until it is over ("files").
+    """
     rng = random.Random(f"{who} {seed}{parts}")
-    files, caches = folder / "files", folder / "caches"
+    files, caches = folder / "files", (disk or folder) / f"caches{seed}"
     files.mkdir(parents=True)
     caches.mkdir()
     more = "mpiox_delegate_ack=replica" if who == "node" else f"mpiox_delegate_cache_dir={caches}"
     hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:{more}:{parts}" \
-            "striping_unit=16k:mpiox_close=staged:mpiox_drain_rate=150k"  # fmt: skip
-    env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1" if who == "node" else "0"}
+            "striping_unit=16k:mpiox_close=staged:mpiox_drain_rate=150k:mpiox_drain_patience=1"  # fmt: skip
+    env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1" if who == "node" else "0",
+           "MPIOX_FAULT": "op=write,path=*.staging,errno=ENOSPC" if full == "files" else ""}  # fmt: skip
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files),
                str(FILES), "0.05"]  # fmt: skip
     after = rng.randrange(FILES)
     with job(command, folder / "log", env) as running:
         running.wait_for(f"closed {after}", LIMIT_S)
         time.sleep(rng.random() * 0.2)
+        filler = fill(disk) if disk and full == "caches" else None
         certain = closed(running)
         kill(running, who, rng)
         check_names(files, who)
@@ -93,6 +100,8 @@ def die(folder: pathlib.Path, who: str, seed: int, parts: str) -> int:
     recovered = [recover_cache(path) for path in sorted(caches.iterdir())]
     assert all(moved >= 0 and not failed for moved, failed in recovered), f"{recovered}\n{text}"
     assert not list(caches.iterdir()), text
+    if filler:
+        filler.unlink()
     check_names(files, text)
     assert {f"checkpoint{number}" for number in certain} <= names(files), text
     assert not [path for path in files.iterdir() if path.name.startswith(tuple(f".checkpoint{n}." for n in certain))]
@@ -175,6 +184,19 @@ def test_recover_on_all_nodes_but_one(tmp_path: pathlib.Path, lost: int, parts: 
         assert done.returncode == 0, done.stdout + done.stderr
         assert whole(files / "checkpoint0") == checkpoint(0)
         assert not list(folder.iterdir())
+
+
+#: Of `small_disk`: two caches, and little else.
+DISK_KIB = 5 << 10
+
+
+@pytest.mark.parametrize(("full", "who", "times"), [("files", "everything", 1), ("caches", "both", 1), *slow(
+    *(("caches", who, 25) for who in WHO[:5]), *(("files", who, 25) for who in ("everything", "rank", "launcher")))])
+def test_deaths_on_full_disks(small_disk: pathlib.Path, tmp_path: pathlib.Path, full: str, who: str,
+                              times: int) -> None:  # fmt: skip
+    for seed in range(1, times + 1):
+        recovered = die(tmp_path / str(seed), who, seed, disk=small_disk, full=full)
+        assert recovered > 0 or full != "files"
 
 
 @pytest.mark.slow

@@ -219,8 +219,9 @@ def test_hints_of_pnetcdf_are_not_swallowed(extension: str, tmp_path: pathlib.Pa
     assert sizes["MPIOX_HINTS"] == sizes[""] < sizes["PNETCDF_HINTS"]
 
 
-@pytest.mark.parametrize(("name", "ranks"), [("flashio", 2), ("vpicio", 5), *slow(("flashio", 5), ("vpicio", 2),
-                                             ("btio", 4), ("ipic3d", 2), ("ipic3d", 5))])  # fmt: skip
+@pytest.mark.parametrize(("name", "ranks"), [
+    ("flashio", 2), ("vpicio", 5), ("btio", 4), ("s3dio", 2),
+    *slow(("flashio", 5), ("vpicio", 2), ("ipic3d", 2), ("ipic3d", 5), ("s3dio", 5))])  # fmt: skip
 def test_staged_closes_change_no_byte(extension: str, tmp_path: pathlib.Path, name: str, ranks: int) -> None:
     """Codes that close, open and read again while delegates write: the files are those of the MPI library."""
     found = {}

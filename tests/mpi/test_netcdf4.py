@@ -10,6 +10,7 @@ import pytest
 
 from support.cases import Case, Cases, program_case
 from support.launch import PROGRAMS, json_lines, mpi_run, of_ranks, python_alone, python_run
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -18,12 +19,8 @@ CDF5 = "NETCDF3_64BIT_DATA"
 CHECK = """
 import sys
 sys.path.insert(0, sys.argv[2])
-import netCDF4, numpy as np
-import netcdf4_variables as program
-with netCDF4.Dataset(sys.argv[1]) as file:
-    assert np.array_equal(file["blocks"][...], program.formula())
-    assert np.array_equal(file["steps"][...], program.formula()[:program.STEPS])
-    assert np.array_equal(file["ranks"][...], np.arange(program.SHAPE[0]))
+import netcdf4_variables
+netcdf4_variables.check(sys.argv[1])
 print("equal")
 """
 
@@ -122,6 +119,60 @@ def test_preloaded(tmp_path: pathlib.Path, parallel_netcdf4: None, form: str) ->
     ours = [line for line in lines if str(line.get("path", "")).endswith("data.nc")]
     assert sum(line["collective_writes"] for line in ours) >= 3, lines  # calls per rank
     assert sum(line["collective_reads"] for line in ours) >= 3, lines
+
+
+AGAIN = """
+import sys
+import mpiio_ext
+import netCDF4
+import numpy as np
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+
+def make(name, rows, **how):
+    with netCDF4.Dataset(sys.argv[1] + name, "w", format="NETCDF3_64BIT_DATA", parallel=True, comm=comm,
+                         info=MPI.Info(), **how) as file:
+        file.createDimension("x", rows * comm.size)
+        mine = slice(comm.rank * rows, (comm.rank + 1) * rows)
+        file.createVariable("v", "f8", ("x",))[mine] = np.arange(mine.start, mine.stop)
+
+def read(name, rows):
+    with netCDF4.Dataset(sys.argv[1] + name, "r", parallel=True, comm=comm, info=MPI.Info()) as file:
+        fine = np.array_equal(file["v"][...], np.arange(rows * comm.size))
+    if comm.allreduce(fine, MPI.LAND) and comm.rank == 0:
+        print("read", rows)
+
+make("/read.nc", 9000)
+read("/read.nc", 9000)
+make("/smaller.nc", 9000)
+make("/smaller.nc", 100)
+read("/smaller.nc", 100)
+make("/refused.nc", 5000)
+refused = False
+try:
+    make("/refused.nc", 10, clobber=False)
+except OSError:
+    refused = True
+if comm.allreduce(refused, MPI.LAND) and comm.rank == 0:
+    print("refused")
+read("/refused.nc", 5000)
+"""
+
+
+@pytest.mark.parametrize("preload", [True, *slow(False)])
+def test_staged_files_again(tmp_path: pathlib.Path, parallel_netcdf4: None, preload: bool) -> None:
+    """What PnetCDF does by POSIX calls finds files that are written behind their close: read, replaced, refused."""
+    found = {}
+    for close in ("written", "staged"):
+        (folder := tmp_path / close).mkdir()
+        hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=4m:mpiox_close={close}:mpiox_drain_rate=50k"
+        launch = python_run(["-c", AGAIN, folder], 2, env={"MPIOX_HINTS": hints}, timeout_s=120, preload=preload)
+        assert launch.stdout.split("\n") == ["read 9000", "read 100", "refused", "read 5000", ""]
+        assert "mpiio_ext:" not in launch.stderr, launch.describe()
+        found[close] = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert found["staged"] == found["written"]
+    assert len(found["staged"]) == 3
 
 
 def test_missing_file(parallel_netcdf4: None, cases: Cases) -> None:

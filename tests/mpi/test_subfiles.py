@@ -340,6 +340,53 @@ CASES |= {
 CASES |= {
     f"{what} {ranks}": case(text, ranks, ENVIRONMENTS["plain"]) for what, text in OTHERS.items() for ranks in (1, 4)
 }
+#: Subfiles and their unit: the least, the usual, the most.
+EXTREMES = ((1, "1"), (1, "1m"), (8, "1m"), (3, "1"), (4096, "1"), (4096, "1t"), (4096, "100"))
+#: Some files of many subfiles, and few descriptors, of which the program needs some, too.
+FEW = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+before, opened, data = descriptors(), [], mine(5000)
+for number in range(5):
+    opened.append(MPI.File.Open(comm, f"{name}{number}" if number else name, RDWR | CREATE))
+    for fh in opened:
+        fh.Write_at_all(5000 * comm.rank, data)
+    with open("/dev/null"):
+        found = descriptors() - before
+    assert found <= 256 // 4 + 10 * len(opened), found
+for fh in opened:
+    fh.Read_at_all(5000 * comm.rank, back := np.zeros(5000, "u1"))
+    fh.Close()
+    assert (back == data).all()
+assert descriptors() <= before + 2
+"""
+CASES |= {
+    f"extreme {count} {unit}": case(
+        PROGRAMS["collective"].split("assert is_index()")[0] + "fh.Close()\n", 7,
+        {"MPIOX_HINTS": f"*:mpiox_subfiles={count}:mpiox_subfile_unit={unit}"},
+    )
+    for count, unit in EXTREMES
+} | {"few descriptors": case(FEW, 7, {"MPIOX_HINTS": "*:mpiox_subfiles=4096:mpiox_subfile_unit=100"})}  # fmt: skip
+#: A file is made again by a program that empties it, as PnetCDF does.
+EMPTIED = """
+for again in range(2):
+    fh = MPI.File.Open(comm, name, RDWR | CREATE)
+    fh.Write_at_all(5000 * comm.rank, mine(5000))
+    fh.Close()
+    comm.Barrier()
+    if comm.rank == 0:
+        assert is_index() and len(os.listdir(name + ".subfiles")) == 4
+    comm.Barrier()
+    if comm.rank == 0 and not again:
+        os.truncate(name, 0)
+    comm.Barrier()
+"""
+CASES |= {f"emptied {ranks}": case(EMPTIED, ranks, ENVIRONMENTS["plain"]) for ranks in (1, 4)}
+
 
 def expected(ranks: int) -> bytes:
     """Return what the programs write."""
@@ -387,3 +434,24 @@ def test_damage_is_told_by_the_opening(cases: Cases, what: str, ranks: int) -> N
 @pytest.mark.parametrize("what", OTHERS)
 def test_files_that_come_and_go(cases: Cases, what: str, ranks: int) -> None:
     cases.result(f"{what} {ranks}")
+
+
+@pytest.mark.parametrize(("count", "unit"), EXTREMES)
+def test_few_and_many_subfiles_small_and_huge_units(cases: Cases, count: int, unit: str) -> None:
+    path = cases.result(f"extreme {count} {unit}").folder / "file"
+    index = subfiles.read_index(path)
+    assert len(index.subfiles) == count and index.unit == {"1": 1, "100": 100, "1m": 1 << 20, "1t": 1 << 40}[unit]
+    assert index.size == 5000 * 7 and subfiles.read(path) == expected(7)
+
+
+def test_few_descriptors_serve_many_subfiles(cases: Cases) -> None:
+    """Files share a quarter of the process's descriptors; the rest is the program's."""
+    folder = cases.result("few descriptors").folder
+    for number in range(5):
+        assert subfiles.read(folder / (f"file{number}" if number else "file")) == expected(7)
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_an_index_that_was_emptied_is_made_anew(cases: Cases, ranks: int) -> None:
+    """The subfiles of before go with it."""
+    assert subfiles.read(cases.result(f"emptied {ranks}").folder / "file") == expected(ranks)

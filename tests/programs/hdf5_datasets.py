@@ -74,6 +74,16 @@ def read(path: str, comm: MPI.Intracomm) -> bool:
     return bool(same and np.array_equal(third, expected[:, rows, :]))
 
 
+def check(path: str) -> None:
+    """Compare the file with the formula, in one process."""
+    with h5py.File(path, "r") as file:
+        whole = formula(0, SHAPE[0])
+        assert np.array_equal(file["contiguous"][...], whole)
+        assert np.array_equal(file["chunked"][...], whole)
+        whole[:, ::2, :] = -1
+        assert np.array_equal(file["strided"][...], whole)
+
+
 def main() -> None:
     """Write, read, say what happened."""
     comm = MPI.COMM_WORLD

@@ -73,6 +73,14 @@ def read(path: str, comm: MPI.Intracomm) -> bool:
     )
 
 
+def check(path: str) -> None:
+    """Compare the file with the formula, in one process."""
+    with netCDF4.Dataset(path) as file:
+        assert np.array_equal(file["blocks"][...], formula())
+        assert np.array_equal(file["steps"][...], formula()[:STEPS])
+        assert np.array_equal(file["ranks"][...], np.arange(SHAPE[0]))
+
+
 def main() -> None:
     """Write, read, say what happened."""
     form, path, folder = sys.argv[1:]

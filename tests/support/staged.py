@@ -54,6 +54,15 @@ def check_names(folder: pathlib.Path, text: str) -> None:
             assert whole(folder / name) == checkpoint(number), f"{name}\n{text}"
 
 
+def fill(disk: pathlib.Path) -> pathlib.Path:
+    """Leave no room on a disk; return what takes it."""
+    filler = disk / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    return filler
+
+
 def send(pids: Iterable[int], number: signal.Signals) -> None:
     """Send a signal to those that are still there."""
     for pid in pids:

@@ -6,6 +6,7 @@ The mount is a process of its own, as users have it. h5dump, h5py, netCDF4 and p
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import pathlib
@@ -19,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.subfiles.stored import find
+from support import mounts
 from support.made_subfiles import IDENT, child, command, content, make
 
 SIZE, UNIT, COUNT = 1_000_003, 4096, 5
@@ -45,33 +47,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
-def mounted(path: pathlib.Path, at: pathlib.Path) -> None:
-    """Mount it, or skip the test."""
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        pytest.skip("no FUSE: /dev/fuse cannot be opened")
-    with child("mount", path, at) as process:
-        try:
-            out, err = process.communicate(timeout=60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-    if b"needs libfuse" in err or b"Operation not permitted" in err or b"fusermount" in err:
-        pytest.skip(f"cannot mount here: {err.decode().strip()}")
-    assert process.returncode == 0 and not out, err
-    assert os.path.ismount(at)
-
-
-def unmounted(at: pathlib.Path) -> None:
-    subprocess.run([shutil.which("fusermount3") or "fusermount", "-u", at], check=True, timeout=60)
-    assert not os.path.ismount(at)
+@contextlib.contextmanager
+def mounted(path: pathlib.Path, at: pathlib.Path) -> Iterator[None]:
+    """Mount for the block, or skip the test."""
+    try:
+        mounts.mount(path, at)
+    except mounts.NoMountError as error:
+        pytest.skip(str(error))
+    try:
+        yield
+    finally:
+        mounts.unmount(at)
 
 
 @pytest.fixture(scope="module")
 def shown(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
     at = tmp_path_factory.mktemp("at")
-    mounted(folder, at)
-    yield at
-    unmounted(at)
+    with mounted(folder, at):
+        yield at
 
 
 def test_what_is_in_it(shown: pathlib.Path, folder: pathlib.Path) -> None:
@@ -130,14 +123,11 @@ def test_a_file_that_is_replaced_is_seen(shown: pathlib.Path, folder: pathlib.Pa
 
 
 def test_one_file_alone(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    mounted(folder / "f", tmp_path)
-    try:
+    with mounted(folder / "f", tmp_path):
         assert [one.name for one in tmp_path.iterdir()] == ["f"]
         assert (tmp_path / "f").read_bytes() == content(RUNS, SIZE)
         with pytest.raises(FileNotFoundError):
             (tmp_path / "plain").stat()
-    finally:
-        unmounted(tmp_path)
 
 
 def test_in_the_foreground(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -150,7 +140,7 @@ def test_in_the_foreground(folder: pathlib.Path, tmp_path: pathlib.Path) -> None
         if process.poll() is not None:
             pytest.skip(f"cannot mount here: {process.communicate()[1].decode()}")
         assert (tmp_path / "plain").read_bytes() == b"plain text\n"
-        unmounted(tmp_path)
+        mounts.unmount(tmp_path)
         assert process.wait(60) == 0
 
 
@@ -184,8 +174,7 @@ def test_programs_that_know_nothing_of_it(tmp_path: pathlib.Path) -> None:
     for name, unit in (("a.h5", "64K"), ("b.nc", "100")):
         (tmp_path / name).write_bytes((shown / name).read_bytes())
         assert command("split", shown / name, "--in-place", "--count", 3, "--unit", unit).exit_code == 0
-    mounted(shown, at)
-    try:
+    with mounted(shown, at):
         with h5py.File(at / "a.h5") as file:
             assert file["x"][...].sum() == 100_000 * 99_999 / 2
         with netcdf.Dataset(at / "b.nc") as file:
@@ -200,5 +189,3 @@ def test_programs_that_know_nothing_of_it(tmp_path: pathlib.Path) -> None:
                 assert done.returncode == 0 and said in done.stdout, done.stderr
         for name in ("a.h5", "b.nc"):
             assert subprocess.run(["cmp", at / name, tmp_path / name], timeout=60).returncode == 0
-    finally:
-        unmounted(at)

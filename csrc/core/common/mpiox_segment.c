@@ -186,6 +186,7 @@ int mpiox_segment_create_in(const char *folder, int64_t bytes, char name[MPIOX_S
 {
     const int fd = create_in(folder, bytes, name, address);
     const int code = hand_over(fd, MPIOX_E_IO, "making a cache on a disk", bytes, address, out, error);
+    out->on_disk = code == MPIOX_OK;
     if (fd >= 0 && code != MPIOX_OK && name != NULL)
         unlink(name);
     return code;
@@ -234,7 +235,10 @@ int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *ou
         return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, address->bytes, "attaching shared memory");
     const int code = map(fd, address->bytes, out, error);
     out->on_disk = is_file(fd);
-    close(fd);
+    if (code == MPIOX_OK && out->on_disk)
+        out->fd = fd;
+    else
+        close(fd);
     return code;
 }
 
@@ -264,4 +268,16 @@ void mpiox_segment_free(mpiox_segment *segment)
         return;
     munmap(segment->base, (size_t)segment->bytes);
     segment->base = NULL;
+    if (segment->on_disk && segment->fd >= 0)
+        close(segment->fd);
+    segment->fd = -1;
+}
+
+/* Errors are noted for the whole file, and told by any call that waits for pages of it: there are none so far behind
+ * its end. */
+bool mpiox_segment_has_failed(int fd)
+{
+    static const off64_t beyond = INT64_C(1) << 61;
+    return fd >= 0 && sync_file_range(fd, beyond, 1, SYNC_FILE_RANGE_WAIT_BEFORE) != 0 && errno != ENOSYS &&
+           errno != EINVAL && errno != EBADF;
 }

@@ -26,8 +26,8 @@
 typedef struct mpiox_segment {
     void *base;
     int64_t bytes;
-    int fd;       /* the creator's descriptor until mpiox_segment_seal(), else -1 */
-    bool on_disk; /* attached: it is a file, not a memfd: mpiox_segment_guard.h */
+    int fd;       /* the creator's descriptor until mpiox_segment_seal(), or of a file that is attached; else -1 */
+    bool on_disk; /* it is a file of a folder, or an attached file, not a memfd: mpiox_segment_guard.h */
 } mpiox_segment;
 
 enum { MPIOX_SEGMENT_NAME = 256 };
@@ -59,7 +59,12 @@ bool mpiox_segment_touch(void *start, int64_t bytes);
 void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address);
 /* The same without the descriptor: as long as the creator holds it, others can look into the memory (/proc/PID/fd). */
 void mpiox_segment_hide(const mpiox_segment *segment, mpiox_segment_address *address);
-void mpiox_segment_free(mpiox_segment *segment); /* NULL-safe; unmaps */
+/* NULL-safe; unmaps, and closes what an attached one holds. */
+void mpiox_segment_free(mpiox_segment *segment);
+/* A file: has the kernel failed to write pages of it to its disk since it was opened? It drops such pages when it needs
+ * memory, and what is read then is not what was put there. Which pages is not known. Told once for each descriptor;
+ * fd -1: false. Does not wait. */
+bool mpiox_segment_has_failed(int fd);
 
 /* vm.overcommit_memory = 2: a page that exceeds the limit when it is touched is a SIGBUS, also of a memfd. Otherwise a
  * memfd runs out of pages only with the machine, or the control group, out of memory. */

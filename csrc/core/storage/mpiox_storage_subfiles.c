@@ -5,10 +5,10 @@
  *             file does, and a process can hold only so many descriptors.
  * Algorithm.  A transfer moves up to the end of its unit, by the back end of that subfile; the loop that finishes short
  *             transfers makes the rest. Of a list, the calls that lie in one unit go to their subfile together. Each
- *             subfile is a handle of its own (posix, ring, direct, fault), opened at its first use; the one that comes
- *             round next is closed when a quarter of the process's descriptors are in use, but for the first, which
- *             carries the locks. What is read behind the end of a subfile is a hole if the logical file goes on: the
- *             subfile that had the last byte when this was asked last is looked at first.
+ *             subfile is a handle of its own (posix, ring, direct, fault), opened at its first use. While the
+ *             subfiles of all files have a quarter of the process's descriptors, the file that has most of them closes
+ *             one, but not its first, which carries the locks. What is read behind the end of a subfile is a hole if
+ *             the logical file goes on: the subfile that had the last byte when this was asked last is looked at first.
  * Guarantee.  A subfile that is not accessed is not opened, but for the first. One access in a unit is one call.
  */
 #include <errno.h>
@@ -38,13 +38,19 @@ typedef struct subfiles_state {
     mpiox_storage_subfiles index; /* owned */
     mpiox_storage_options options;
     int flags, rank;
-    pthread_mutex_t lock; /* guards what follows */
-    int32_t open_count, most_open, hand;
+    struct subfiles_state *next; /* guarded by all_lock */
+    pthread_mutex_t lock;        /* guards what follows; taken before all_lock, or after it without waiting */
+    _Atomic int32_t open_count;
+    int32_t hand;
     int sys_errno;           /* of a close that was in between */
     int guard;               /* says that this process, a delegate, has the file; -1: it does not */
     _Atomic int32_t longest; /* had the logical file's last byte when somebody looked */
     member files[];
 } subfiles_state;
+
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static subfiles_state *all;           /* that are open in this process */
+static _Atomic int32_t open_in_total; /* subfiles */
 
 /* ---- handles of subfiles ----------------------------------------------------------------------------------------- */
 
@@ -61,9 +67,36 @@ static bool close_one(subfiles_state *state)
             state->sys_errno = errno;
         f->storage = NULL;
         state->open_count--;
+        open_in_total--;
         return true;
     }
     return false;
+}
+
+/* Of the file that has most of them, or of this one, whose lock is held. */
+static bool close_somewhere(subfiles_state *state)
+{
+    subfiles_state *most = state;
+    bool closed = false;
+    pthread_mutex_lock(&all_lock);
+    for (subfiles_state *other = all; other != NULL; other = other->next)
+        if (other->open_count > most->open_count)
+            most = other;
+    if (most != state && pthread_mutex_trylock(&most->lock) == 0) {
+        closed = close_one(most);
+        pthread_mutex_unlock(&most->lock);
+    }
+    pthread_mutex_unlock(&all_lock);
+    return closed || close_one(state);
+}
+
+static int32_t most_open(void)
+{
+    struct rlimit limit;
+    int64_t most = LEAST_OPEN;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && (int64_t)(limit.rlim_cur / 4) > most)
+        most = (int64_t)(limit.rlim_cur / 4);
+    return most < INT32_MAX ? (int32_t)most : INT32_MAX;
 }
 
 /* 0 or -errno. */
@@ -75,18 +108,19 @@ static int open_subfile(mpiox_storage *storage, int32_t number)
     char path[PATH_MAX];
     if (!mpiox_storage_subfiles_path(&state->index, number, path, sizeof path))
         return -ENAMETOOLONG;
-    while (state->open_count >= state->most_open && close_one(state))
+    while (open_in_total >= most_open() && close_somewhere(state))
         continue;
     int code;
     do
         code = mpiox_storage_open_stack(path, state->flags | O_NOFOLLOW, state->rank, &state->options, &f->storage,
                                         &error);
-    while (code != MPIOX_OK && (error.sys_errno == EMFILE || error.sys_errno == ENFILE) && close_one(state));
+    while (code != MPIOX_OK && (error.sys_errno == EMFILE || error.sys_errno == ENFILE) && close_somewhere(state));
     if (code != MPIOX_OK) {
         f->storage = NULL;
         return code == MPIOX_E_NOMEM ? -ENOMEM : error.sys_errno != 0 ? -error.sys_errno : -EINVAL;
     }
     state->open_count++;
+    open_in_total++;
     f->storage->most_written = storage->most_written;
     if (storage->exact)
         mpiox_storage_read_exactly(f->storage);
@@ -361,6 +395,18 @@ static int subfiles_refresh(mpiox_storage *storage)
     return code;
 }
 
+/* From here on no other file closes subfiles of this one, or begins to. */
+static void leave_all(subfiles_state *state)
+{
+    pthread_mutex_lock(&all_lock);
+    subfiles_state **at = &all;
+    while (*at != state)
+        at = &(*at)->next;
+    *at = state->next;
+    open_in_total -= state->open_count;
+    pthread_mutex_unlock(&all_lock);
+}
+
 static void discard_state(subfiles_state *state)
 {
     if (state->guard >= 0)
@@ -373,6 +419,7 @@ static void discard_state(subfiles_state *state)
 static int subfiles_close(mpiox_storage *storage)
 {
     subfiles_state *state = storage->state;
+    leave_all(state);
     int code = state->sys_errno;
     for (int32_t i = 0; i < state->index.count; i++) {
         if (mpiox_storage_close(state->files[i].storage) != MPIOX_OK && code == 0)
@@ -397,15 +444,6 @@ static const mpiox_storage_backend subfiles_backend = {
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-static int32_t most_open(int32_t count)
-{
-    struct rlimit limit;
-    int64_t most = LEAST_OPEN;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && (int64_t)(limit.rlim_cur / 4) > most)
-        most = (int64_t)(limit.rlim_cur / 4);
-    return most < count ? (int32_t)most : count;
-}
-
 /* The index is taken over. */
 static int open_index(mpiox_storage_subfiles *index, int flags, int rank, const mpiox_storage_options *options,
                       mpiox_storage **out, mpiox_error *error)
@@ -422,13 +460,17 @@ static int open_index(mpiox_storage_subfiles *index, int flags, int rank, const 
     state->flags = flags;
     state->rank = rank;
     state->guard = -1;
-    state->most_open = most_open(index->count);
     if (options != NULL)
         state->options = *options;
     pthread_mutex_init(&state->lock, NULL);
+    pthread_mutex_lock(&all_lock);
+    state->next = all;
+    all = state;
+    pthread_mutex_unlock(&all_lock);
     *storage = (mpiox_storage){.backend = &subfiles_backend, .fd = -1, .state = state};
     const int code = acquire(storage, 0, false, &first);
     if (code != 0) {
+        leave_all(state);
         discard_state(state);
         free(storage);
         return mpiox_error_set(error, MPIOX_E_IO, -code, -1, -1, "open (a subfile)");

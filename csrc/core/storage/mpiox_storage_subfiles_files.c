@@ -5,6 +5,7 @@
  * A file is there once its index is: subfiles are made first, under an ID that nothing has, and the index is put into
  * its place without replacing anything. What is new is made exclusively and through no link.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -274,6 +275,52 @@ int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles)
 {
     const int code = remove_subfiles(subfiles, subfiles->count);
     return code != 0 ? code : unlink(subfiles->index) == 0 ? 0 : errno;
+}
+
+/* Is this a name that this library gives to subfiles, and of the first one? */
+static bool is_subfile_name(const char *name, bool *first)
+{
+    static const char digits[] = "0123456789";
+    if (strspn(name, "0123456789abcdef") != 16 || name[16] != '.')
+        return false;
+    const char *number = name + 17;
+    const size_t length = strspn(number, digits), tag = number[length] == '.' ? strspn(number + length + 1, digits) : 0;
+    *first = length == 1 && number[0] == '0';
+    return length >= 1 && length <= 4 && (number[length] == '\0' || (tag >= 1 && number[length + 1 + tag] == '\0'));
+}
+
+/* Remove the subfiles in a folder, or ask whether one of them is written (EBUSY). 0 or an errno. */
+static int empty_folder(const char *folder, bool remove)
+{
+    DIR *entries = opendir(folder);
+    int code = entries != NULL ? 0 : errno;
+    for (const struct dirent *entry; code == 0 && (entry = readdir(entries)) != NULL;) {
+        bool first;
+        if (!is_subfile_name(entry->d_name, &first) || (!remove && !first))
+            continue;
+        if (remove && unlinkat(dirfd(entries), entry->d_name, 0) != 0 && errno != ENOENT)
+            code = errno;
+        const int fd = remove ? -1 : openat(dirfd(entries), entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && mpiox_storage_guard(fd, MPIOX_GUARD_LOOK) == EAGAIN)
+            code = EBUSY;
+        if (fd >= 0)
+            close(fd);
+    }
+    if (entries != NULL)
+        closedir(entries);
+    return code;
+}
+
+bool mpiox_storage_subfiles_drop_emptied(const char *path)
+{
+    char folder[PATH_MAX];
+    struct stat status;
+    if (lstat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size != 0 ||
+        (size_t)snprintf(folder, sizeof folder, "%s.subfiles", path) >= sizeof folder || lstat(folder, &status) != 0 ||
+        !S_ISDIR(status.st_mode) || empty_folder(folder, false) != 0 || empty_folder(folder, true) != 0)
+        return false;
+    (void)rmdir(folder); /* others may have files in it */
+    return unlink(path) == 0;
 }
 
 /* Of a name without a tag, which gets one that is > 0. There is room for it. */

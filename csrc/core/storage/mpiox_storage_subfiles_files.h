@@ -41,6 +41,9 @@ int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, bool whole, int
 int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, bool behind);
 /* Does anybody write it, as far as locks can tell? */
 bool mpiox_storage_subfiles_in_use(const mpiox_storage_subfiles *subfiles);
+/* Has somebody emptied the index past MPI, as PnetCDF does when it makes a file again? Then it goes, and so do its
+ * subfiles, unless a process writes them. Has it gone? */
+bool mpiox_storage_subfiles_drop_emptied(const char *path);
 /* Remove the subfiles, their folder if nothing else is in it, and the index. */
 int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles);
 

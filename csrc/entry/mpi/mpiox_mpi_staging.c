@@ -62,6 +62,22 @@ static void make_whole(mpiox_service *service, const char *path, mpiox_forwarded
     }
 }
 
+static atomic_bool awaits; /* PnetCDF is called by way of mpiox_pnetcdf.c */
+
+void mpiox_mpi_staging_await(const char *filename)
+{
+    mpiox_service *service = mpiox_service_current();
+    bool hidden;
+
+    atomic_store(&awaits, true);
+    if (service == NULL || filename == NULL || !mpiox_mpi_path_is_posix(filename) || !mpiox_forwarded_may_hold(service))
+        return;
+    mpiox_forwarded_hold *hold = find(service, mpiox_mpi_path(filename), &hidden);
+
+    make_whole(service, mpiox_mpi_path(filename), &hold, &hidden);
+    mpiox_forwarded_hold_end(hold, false);
+}
+
 /* What is written to it will not come to the copies of it: they must not come to the file after that. */
 static void forget_copies(const char *path, const mpiox_forwarded_hold *hold, bool hidden)
 {
@@ -110,7 +126,7 @@ static bool may_be_adopted(const mpiox_mpi_staging_opening *opening)
            mpiox_storage_staging_name(mpiox_mpi_path(opening->filename), name, sizeof name) && is_there(name);
 }
 
-/* Has PnetCDF called? When it opens a file it looks for it in the file system, by its own name. */
+/* Has PnetCDF called? */
 static bool is_called_by_pnetcdf(void)
 {
     void *callers[FRAMES];
@@ -129,7 +145,7 @@ static void tell_of_pnetcdf(const char *filename)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
 
-    if (is_called_by_pnetcdf() && !atomic_flag_test_and_set(&told))
+    if (!atomic_load(&awaits) && is_called_by_pnetcdf() && !atomic_flag_test_and_set(&told))
         fprintf(stderr,
                 "mpiio_ext: %s: PnetCDF does not find a file again before all of it is written; a program that opens "
                 "one again needs mpiox_close=written for it\n",
@@ -155,7 +171,7 @@ static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
     if (code == 0)
         tell_of_pnetcdf(opening->filename);
     out->scratch = out->made && opening->hints->close == MPIOX_CLOSE_NEVER;
-    if (code == EEXIST || code == ENAMETOOLONG) /* else the MPI library says what is wrong with the folder */
+    if (code == EEXIST || code == ENAMETOOLONG || code == ENOSPC || code == EDQUOT) /* else the MPI library says why */
         fprintf(stderr,
                 "mpiio_ext: %s: no name for what is not all written yet (%s%s): it has its own from the start\n",
                 opening->filename, code == EEXIST ? name : "", code == EEXIST ? " exists" : strerror(code));

@@ -299,7 +299,7 @@ mpiox_mpi_subfiles mpiox_mpi_subfiles_begin(const mpiox_mpi_subfiles_opening *op
         examine(opening, path, &out, writer);
     } else if (opening->wanted && mpiox_mpi_subfiles_are_asked_for(opening->hints) &&
                opening->amode & MPI_MODE_CREATE && mpiox_mpi_path(opening->filename) == opening->filename &&
-               (opening->parts > 0 || lstat(path, &status) != 0)) {
+               (opening->parts > 0 || lstat(path, &status) != 0 || mpiox_storage_subfiles_drop_emptied(path))) {
         out.late = is_per_node(opening->hints) && nodes == 0;
         if (!out.late)
             make(opening, nodes, &out, writer);

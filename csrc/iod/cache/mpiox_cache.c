@@ -116,13 +116,14 @@ bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look)
 }
 
 /* Private memory in place of tables says: no page, no free frame; and nobody waits for the delegate. */
-void mpiox_cache_guard(const mpiox_cache *cache)
+void mpiox_cache_guard(mpiox_cache *cache, int disk)
 {
     const mpiox_segment_empty empty = {.ones = cache->buckets,
                                        .ones_bytes = (char *)cache->dirty - (char *)cache->buckets,
                                        .word = &cache->header->state.value,
                                        .value = MPIOX_CACHE_RESCUED};
     (void)mpiox_segment_guard(cache->header, bytes_of(cache), &empty);
+    cache->disk = disk;
 }
 
 int mpiox_cache_torn(const mpiox_cache *cache)

@@ -87,7 +87,7 @@ enum mpiox_frame_flags {
 enum mpiox_cache_tear { /* of a cache on a disk that has failed, or in a file that was cut; what some process has met */
                         MPIOX_TORN_NOT = 0,
                         MPIOX_TORN_PAGES, /* pages of files: the delegate ends, what can be read is rescued */
-                        MPIOX_TORN_TABLES /* what is dirty is not known any more */
+                        MPIOX_TORN_TABLES /* what is dirty, or right, is not known any more */
 };
 
 #define MPIOX_FRAME_EXCLUSIVE (UINT32_C(1) << 31)
@@ -268,6 +268,7 @@ typedef struct mpiox_cache { /* plain pointers into the mapping; copy freely */
     int64_t page_bytes;
     int32_t frame_count;
     uint32_t bucket_count;
+    int disk; /* a cache on a disk: a descriptor of its file, or -1 */
 } mpiox_cache;
 
 /* Set geometry->frames, and page_bytes to less when not even one page fits (down to 4096). MPIOX_E_ARG: the cap holds
@@ -303,8 +304,9 @@ void mpiox_cache_end_life(const mpiox_cache *cache, int index);
  * state to DEAD. Any process. */
 bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look);
 /* A process that maps a cache on a disk: pages that cannot be read do not end it (mpiox_segment_guard.h). From then on
- * the delegate does not serve, for this process. Undone by mpiox_segment_unguard(). */
-void mpiox_cache_guard(const mpiox_cache *cache);
+ * the delegate does not serve, for this process. Undone by mpiox_segment_unguard(). disk: a descriptor of its file, the
+ * caller's, which stays open as long as the cache is used. */
+void mpiox_cache_guard(mpiox_cache *cache, int disk);
 /* What this process, or one that has said so in the cache, has met. */
 int mpiox_cache_torn(const mpiox_cache *cache);
 /* This process has met it: have the delegate end itself, and wait until it has. */

@@ -42,11 +42,12 @@ int64_t mpiox_cache_recover_kept(const char *path, bool all_are_gone, mpiox_cach
         return MPIOX_E_IO;
     void *base = is_own(fd, &status) ? mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
                                      : MAP_FAILED;
-    close(fd);
-    if (base == MAP_FAILED)
+    if (base == MAP_FAILED) {
+        close(fd);
         return MPIOX_E_IO;
+    }
     if (mpiox_cache_attach(base, (int64_t)status.st_size, &cache) == MPIOX_OK) {
-        mpiox_cache_guard(&cache);
+        mpiox_cache_guard(&cache, fd);
         bytes = mpiox_cache_recover(&cache, all_are_gone);
     }
     if (bytes == -1)
@@ -55,6 +56,7 @@ int64_t mpiox_cache_recover_kept(const char *path, bool all_are_gone, mpiox_cach
         unlink(path);
     mpiox_segment_unguard(base);
     munmap(base, (size_t)status.st_size);
+    close(fd);
     return bytes;
 }
 

@@ -103,6 +103,7 @@ static void point(void *base, mpiox_cache *out)
         .page_bytes = header->geometry.page_bytes,
         .frame_count = header->geometry.frames,
         .bucket_count = header->bucket_count,
+        .disk = -1,
     };
 }
 

@@ -10,7 +10,8 @@
  *             recovers a cache when all processes of its job are gone takes those that had been closed, unless the
  *             originals are in the file.
  *             Of a cache on a disk that has failed pages may not be there: pwrite() says EFAULT. Where tables are not
- *             there nothing is written, since nobody knows what is dirty.
+ *             there nothing is written, since nobody knows what is dirty. Where the kernel could not write pages to
+ *             that disk (mpiox_segment_has_failed) all is written, but named as lost: nobody knows which of it is right.
  * Guarantees. A byte that a finished access deposited is in the file, or named by a deferred error of the file, before
  *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can go on when this
  *             one dies. Only marks are believed, not counts: a client may have died between the two.
@@ -23,6 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_segment.h"
 #include "mpiox_segment_guard.h"
 #include "mpiox_storage.h"
 #include "mpiox_storage_staging.h"
@@ -210,7 +212,7 @@ static int64_t rescue_all(const mpiox_cache *cache)
     return self.rescued;
 }
 
-/* What is dirty is not known, so all is lost that was not written; of copies nothing is. */
+/* What was dirty, or is right, is not known, so all may be lost; of copies nothing is. */
 static void lose_all(const mpiox_cache *cache)
 {
     atomic_store(&cache->header->torn, MPIOX_TORN_TABLES);
@@ -240,6 +242,15 @@ static int sync_file(const mpiox_file_record *record)
     code = fsync(fd) == 0 ? 0 : errno;
     close(fd);
     return code;
+}
+
+/* Of these the delegate had dropped bytes that it could not write: nobody gives them their names. */
+static void keep_staging_names(const mpiox_cache *cache)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        if (mpiox_cache_error_count(cache, i) > 0)
+            atomic_fetch_and(&cache->header->files[i].flags, ~MPIOX_FILE_HIDDEN);
+    }
 }
 
 /* Files that were being written behind their close are as whole as the delegate would have made them. */
@@ -281,8 +292,9 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache)
         pthread_mutex_consistent(&header->rescue_lock);
     if (mpiox_futex_get(&header->state) == MPIOX_CACHE_DEAD) {
         await_threads(cache);
+        keep_staging_names(cache);
         rescued = rescue_all(cache);
-        if (mpiox_cache_torn(cache) == MPIOX_TORN_TABLES)
+        if (mpiox_cache_torn(cache) == MPIOX_TORN_TABLES || mpiox_segment_has_failed(cache->disk))
             lose_all(cache);
         else
             end_staging(cache);

@@ -26,7 +26,7 @@ static int attach_memory(mpiox_process *delegate, const mpiox_announcement *said
         return mpiox_error_set(error, code, 0, -1, -1, "attaching a delegate's memory");
     }
     if (delegate->segment.on_disk)
-        mpiox_cache_guard(&delegate->cache);
+        mpiox_cache_guard(&delegate->cache, delegate->segment.fd);
     delegate->local = true;
     return MPIOX_OK;
 }

@@ -196,7 +196,7 @@ static void map_memory(supervisor *k)
     if (mpiox_cache_attach(k->segment.base, k->segment.bytes, &k->cache) != MPIOX_OK) {
         mpiox_segment_free(&k->segment);
     } else if (k->segment.on_disk) {
-        mpiox_cache_guard(&k->cache);
+        mpiox_cache_guard(&k->cache, k->segment.fd);
         k->files = malloc(MPIOX_CACHE_MAX_FILES * sizeof k->files[0]);
     }
 }
@@ -219,9 +219,10 @@ static bool rescue(supervisor *k, int status)
                              k->folder);
     if (first)
         mpiox_process_tell_left(&k->cache);
-    if (k->segment.base != NULL && mpiox_cache_torn(&k->cache) == MPIOX_TORN_TABLES)
+    if (k->segment.base != NULL && mpiox_segment_is_lost(k->cache.header, k->cache.pages - (char *)k->cache.header))
         tell_files(k);
-    else if (!whole && k->segment.base != NULL && k->cache.header->kept[0] != '\0')
+    else if (!whole && k->segment.base != NULL && mpiox_cache_torn(&k->cache) != MPIOX_TORN_TABLES &&
+             k->cache.header->kept[0] != '\0')
         mpiox_process_notify("what is left is in %s: mpiio-ext delegates recover", k->cache.header->kept);
     return whole;
 }

@@ -283,21 +283,25 @@ static void settle_name(mpiox_file_record *record, bool renamed)
     atomic_fetch_and(&record->flags, ~MPIOX_FILE_HIDDEN);
 }
 
-/* No page is dirty. */
+/* No page is dirty. A file of which bytes were dropped, for somebody waited for their page, does not get its name. */
 static bool end_file(mpiox_server *server, int32_t number)
 {
     mpiox_server_file *file = &server->files[number];
     mpiox_file_record *record = record_of(server, number);
-    bool renamed;
+    mpiox_error lost;
+    bool renamed = false;
     forget_pages(file);
     if (atomic_load(&record->openers) > 1) { /* open again, or held: the next close goes on here */
         atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
         atomic_fetch_sub(&record->openers, 1);
         return true;
     }
+    mpiox_server_look_at_disk(server);
     file->drain.ending = true;
     pthread_mutex_unlock(&server->lock);
-    const int code = make_whole(file->storage, record, &renamed);
+    const int code = mpiox_cache_find_error(&server->cache, number, 0, INT64_MAX, &lost)
+                         ? (lost.sys_errno != 0 ? lost.sys_errno : EIO)
+                         : make_whole(file->storage, record, &renamed);
     pthread_mutex_lock(&server->lock);
     file->drain.ending = false;
     if (code == EAGAIN) /* a rank is just closing it, or another delegate gives it its name */
@@ -358,9 +362,12 @@ static void drain_last(mpiox_server *server, int32_t number)
     mpiox_file_record *record = record_of(server, number);
     mpiox_error error;
     bool renamed;
-    if (!is_draining(server, number) || keeps_copies(server, number) ||
-        mpiox_cache_error_count(&server->cache, number) > 0)
+    if (!is_draining(server, number) || keeps_copies(server, number))
         return;
+    if (mpiox_cache_error_count(&server->cache, number) > 0) { /* it has lost bytes: nobody gives it its name */
+        atomic_fetch_and(&record->flags, ~MPIOX_FILE_HIDDEN);
+        return;
+    }
     forget_pages(&server->files[number]);
     if (server->files[number].drain.left) {
         (void)mpiox_error_set(&error, MPIOX_E_IO, atomic_load(&record->drain_errno), -1, -1, "write");

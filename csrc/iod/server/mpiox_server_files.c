@@ -161,6 +161,7 @@ static bool advance(mpiox_server *server, mpiox_flush_barrier *barrier)
         mpiox_server_add_operation(server, operation_of(server, barrier));
         return false;
     }
+    mpiox_server_look_at_disk(server);
     barrier->used = false;
     server->barriers_used--;
     if (barrier->done != NULL)

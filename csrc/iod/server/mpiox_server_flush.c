@@ -332,11 +332,20 @@ static void flush(mpiox_server *server, mpiox_io *io)
     mpiox_server_serve_parked(server);
 }
 
+/* Nobody waits for these pages of a closed file, to which no error can be told any more: what fails stays dirty. */
+static bool can_wait(const mpiox_server *server, const mpiox_io *io)
+{
+    bool can = (atomic_load(&server->cache.header->files[io->file].flags) & MPIOX_FILE_DRAINING) != 0;
+    for (int i = 0; i < io->count && can; i++)
+        can = !is_needed(server, io->frames[i]);
+    return can;
+}
+
 /* What has been taken up. */
 static void flush_gathered(mpiox_server *server, mpiox_io *io)
 {
     io->error.code = MPIOX_OK;
-    io->behind = false;
+    io->behind = can_wait(server, io);
     io->failed = 0;
     if (server->info[io->frames[0]].wants & MPIOX_WANT_CUT)
         cut(server, io);

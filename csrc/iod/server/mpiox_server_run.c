@@ -8,7 +8,8 @@
  * I/O.        Operations on files come first, then fills and flushes in turn, so that neither keeps the other from
  *             working, or in the order of a scheduler, then what is read ahead.
  * Failure.    A cache in a file whose disk fails ends the process by SIGBUS when a page that cannot be read is touched.
- *             It ends itself when a system call (EFAULT) or a client says so.
+ *             It ends itself when a system call (EFAULT) or a client says so, and when the kernel could not write
+ *             pages of it: looked at ten times a second, and before it is said that bytes are in a file.
  * The end.    When the last client has gone (or mpiox_server_stop()), no page is given out any more and everything is
  *             flushed and dropped, which needs exclusive use of every frame: what clients still deposit in frames that
  *             they hold is written too. Then the state is ENDED.
@@ -142,6 +143,7 @@ static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_erro
     if (code == MPIOX_OK)
         snprintf(server->cache.header->kept, sizeof server->cache.header->kept, "%s", name);
     if (code == MPIOX_OK) {
+        server->cache.disk = server->segment.on_disk ? server->segment.fd : -1;
         atomic_store(&server->cache.header->adopting, name[0] != '\0');
         server->cache.header->early = in_memory && server->options.early;
     }
@@ -518,6 +520,7 @@ static void serve_once(service *self)
         look_after_clients(self);
         if (atomic_load(&server->cache.header->torn) != MPIOX_TORN_NOT)
             mpiox_server_tear();
+        mpiox_server_look_at_disk(server);
     }
     pthread_mutex_lock(&server->lock);
     const bool parked = server->parked.count > 0;

@@ -361,6 +361,12 @@ void mpiox_server_add_operation(mpiox_server *server, uint32_t operation)
     mpiox_server_wake(server);
 }
 
+void mpiox_server_look_at_disk(const mpiox_server *server)
+{
+    if (mpiox_segment_has_failed(server->cache.disk))
+        mpiox_server_tear();
+}
+
 /* Others see the same memory: none can go on with it. Who survives does what can still be done. */
 void mpiox_server_tear(void)
 {

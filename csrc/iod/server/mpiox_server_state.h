@@ -295,5 +295,7 @@ void mpiox_server_add_operation(mpiox_server *server, uint32_t operation);
 void mpiox_server_wake(mpiox_server *server); /* an I/O thread */
 /* The cache cannot be read any more: ends the process as touching such a page does. Any thread. */
 _Noreturn void mpiox_server_tear(void);
+/* The same where it is in a file, and what was read from it since the last look may not be what was put there. */
+void mpiox_server_look_at_disk(const mpiox_server *server);
 
 #endif

@@ -287,6 +287,70 @@ static void test_few_descriptors(void)
     CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 }
 
+static int descriptors(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* Several files together have no more descriptors than one may have, and each goes on. */
+static void test_files_share_descriptors(void)
+{
+    enum { FILES = 6, COUNT = 100, FEW = 120, FIRST_ONES = FILES, GUARDS = FILES };
+    mpiox_storage_subfiles index[FILES];
+    mpiox_storage *storage[FILES];
+    char name[PATH_MAX + 16];
+    struct rlimit before;
+    int guard[FILES];
+    getrlimit(RLIMIT_NOFILE, &before);
+    CHECK(setrlimit(RLIMIT_NOFILE, &(struct rlimit){FEW, before.rlim_max}) == 0);
+    const int open_before = descriptors();
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "%s%d", path, i);
+        CHECK_EQUAL(mpiox_storage_subfiles_create(name, name, COUNT, 1, NULL, &index[i], &guard[i]), 0);
+        CHECK(mpiox_storage_subfiles_open(name, O_RDWR, 0, NULL, &storage[i], NULL) == MPIOX_OK);
+        for (int turn = 0; turn <= i; turn++)
+            CHECK(mpiox_storage_write(storage[turn], "0123456789abcdefghij0123456789abcdefghij", 40, 40 * i, NULL) ==
+                  MPIOX_OK);
+        CHECK(descriptors() - open_before <= FEW / 4 + FIRST_ONES + GUARDS);
+    }
+    for (int i = 0; i < FILES; i++) {
+        char back[40];
+        int64_t done = 0;
+        CHECK(mpiox_storage_read(storage[i], back, 40, 40 * i, &done, NULL) == MPIOX_OK && done == 40);
+        CHECK(memcmp(back, "0123456789abcdefghij0123456789abcdefghij", 40) == 0);
+        CHECK(mpiox_storage_sync(storage[i], NULL) == MPIOX_OK && mpiox_storage_close(storage[i]) == MPIOX_OK);
+        CHECK_EQUAL(mpiox_storage_subfiles_end(&index[i], true, &guard[i]), 0);
+        CHECK_EQUAL(mpiox_storage_subfiles_remove(&index[i]), 0);
+        mpiox_storage_subfiles_free(&index[i]);
+    }
+    CHECK_EQUAL(descriptors(), open_before);
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+}
+
+/* An index that was emptied goes with its subfiles, not while they are written, and nothing else goes. */
+static void test_emptied(void)
+{
+    mpiox_storage_subfiles index;
+    char folder[PATH_MAX + 16], other[PATH_MAX + 64];
+    int guard;
+    CHECK(!mpiox_storage_subfiles_drop_emptied(path));
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, path, 3, 10, NULL, &index, &guard), 0);
+    CHECK(!mpiox_storage_subfiles_drop_emptied(path)); /* it is not empty */
+    CHECK(truncate(path, 0) == 0);
+    CHECK(!mpiox_storage_subfiles_drop_emptied(path)); /* it is written */
+    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, false, &guard), 0);
+    snprintf(folder, sizeof folder, "%s.subfiles", path);
+    snprintf(other, sizeof other, "%s/0123456789abcdeg.0", folder);
+    close(open(other, O_CREAT | O_WRONLY, 0600));
+    CHECK(mpiox_storage_subfiles_drop_emptied(path));
+    CHECK(access(path, F_OK) != 0 && access(other, F_OK) == 0 && rmdir(folder) != 0);
+    CHECK(unlink(other) == 0 && rmdir(folder) == 0);
+    mpiox_storage_subfiles_free(&index);
+}
+
 int main(int argc, char **argv)
 {
     static const int64_t units[] = {1, 7, 100, 1000, 4096, 100000};
@@ -296,6 +360,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < 12; i++)
         test_requests((mpiox_storage_kind)(i % 3), 1 + (int32_t)drawn(12), units[i % 6]);
     test_few_descriptors();
+    test_files_share_descriptors();
+    test_emptied();
     test_the_last_makes_it_whole();
     test_checks();
     return check_exit();

@@ -1,0 +1,90 @@
+/*
+ * mpiox_pnetcdf.c - the functions of PnetCDF that look for a file in the file system before they open it by MPI.
+ *
+ * Problem.   A file that is written behind its close has its own name for MPI alone until it is whole. PnetCDF, and
+ *            netCDF with the classic formats, find its format by open() and read(), and remove an old file by unlink().
+ * Algorithm. These functions bear PnetCDF's names: where the linker finds this library's MPI_File_open first, it finds
+ *            them first. Rank 0, which alone looks, waits until the file is whole. Then PnetCDF's own function does its
+ *            work: the next of that name, or, where PnetCDF was loaded out of the linker's sight (modules of Python),
+ *            that of the caller's libraries.
+ * Needs.     The declarations of PnetCDF from 1.9 on, which are written out here.
+ * Limits.    PnetCDF that is part of the program, or is called by addresses that were looked up in it (ctypes), does
+ *            not come by. Serial netCDF does not either.
+ */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <string.h>
+
+#include "mpiox_mpi_staging.h"
+
+enum { NOT_BUILT = -128 }; /* PnetCDF's NC_ENOTBUILT */
+
+typedef int opening(MPI_Comm comm, const char *path, int mode, MPI_Info info, int *file);
+typedef int asking(const char *path, int *format);
+
+extern opening ncmpi_create, ncmpi_open;
+extern asking ncmpi_inq_file_format;
+
+/* Of the libraries that the caller was linked to. */
+static void *of_caller(const char *name, const void *caller)
+{
+    Dl_info info;
+    void *library = dladdr(caller, &info) != 0 ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *found = library != NULL ? dlsym(library, name) : NULL;
+
+    if (library != NULL)
+        dlclose(library);
+    return found;
+}
+
+/* PnetCDF's function; NULL: there is none. */
+static void *next(const char *name, const void *caller)
+{
+    Dl_info own, info;
+    void *found = dlsym(RTLD_NEXT, name);
+
+    if (found == NULL)
+        found = of_caller(name, caller);
+    return found != NULL && dladdr(__builtin_return_address(0), &own) != 0 && dladdr(found, &info) != 0 &&
+                   own.dli_fbase != info.dli_fbase
+               ? found
+               : NULL;
+}
+
+static int open_next(const char *name, const void *caller, MPI_Comm comm, const char *path, int mode, MPI_Info info,
+                     int *file)
+{
+    void *found = next(name, caller);
+    opening *function;
+    int rank = 1;
+
+    memcpy(&function, &found, sizeof function);
+    if (function == NULL)
+        return NOT_BUILT;
+    if (comm != MPI_COMM_NULL && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS && rank == 0)
+        mpiox_mpi_staging_await(path);
+    return function(comm, path, mode, info, file);
+}
+
+/* The file that it replaces is whole: it has to find it. */
+int ncmpi_create(MPI_Comm comm, const char *path, int mode, MPI_Info info, int *file)
+{
+    return open_next("ncmpi_create", __builtin_return_address(0), comm, path, mode, info, file);
+}
+
+int ncmpi_open(MPI_Comm comm, const char *path, int mode, MPI_Info info, int *file)
+{
+    return open_next("ncmpi_open", __builtin_return_address(0), comm, path, mode, info, file);
+}
+
+int ncmpi_inq_file_format(const char *path, int *format)
+{
+    void *found = next("ncmpi_inq_file_format", __builtin_return_address(0));
+    asking *function;
+
+    memcpy(&function, &found, sizeof function);
+    if (function == NULL)
+        return NOT_BUILT;
+    mpiox_mpi_staging_await(path);
+    return function(path, format);
+}
