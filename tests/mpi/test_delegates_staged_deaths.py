@@ -18,17 +18,21 @@ import time
 import pytest
 
 from mpiio_ext.delegates.cli_draining import recover_cache
+from support import fuzz
 from support.launch import launcher, marked_processes, preload_environment
 from support.processes import Job, job, words
 from support.staged import (
     CHECKPOINTS,
     RANKS,
+    SCRATCH,
     check_names,
+    check_scratch,
     checkpoint,
     closed,
     fill,
     kill_at_once,
     names,
+    scratch_hints,
     send,
     whole,
 )
@@ -109,6 +113,23 @@ def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathli
 def test_what_was_closed_is_not_lost(tmp_path: pathlib.Path, who: str, parts: str) -> None:
     recovered = die(tmp_path, who, 0, parts)
     assert recovered > 0 or who != "everything"
+
+
+@pytest.mark.parametrize("who", ["delegate", *slow("both")])
+def test_scratch_file_outlives_a_delegate(tmp_path: pathlib.Path, who: str) -> None:
+    """Which is killed while page ranges move to the nodes of those who write them first."""
+    for seed in range(fuzz.examples(3, least=2)):
+        folder, rng = tmp_path / str(seed), random.Random(f"scratch {who} {seed}")
+        folder.mkdir()
+        env = {**preload_environment(), **scratch_hints(seed), "MPIOX_RANKS_PER_NODE": "1"}
+        command = [str(launcher()), "-n", str(RANKS), "python", str(SCRATCH), str(folder), str(seed)]
+        with job(command, folder / "log", env) as running:
+            running.wait_for("begun", LIMIT_S)
+            (folder / "go").touch()
+            time.sleep(rng.random() * 0.4)
+            kill(running, who, rng)
+            assert running.status(2 * LIMIT_S) == 0, running.text()
+            check_scratch(running.text(), moved=False)
 
 
 @pytest.mark.parametrize(("pattern", "level", "parts"),

@@ -11,7 +11,7 @@
  *             originals are in the file.
  *             Of a cache on a disk that has failed pages may not be there: pwrite() says EFAULT. Where tables are not
  *             there nothing is written, since nobody knows what is dirty. Where the kernel could not write pages to
- *             that disk (mpiox_segment_has_failed) all is written, but named as lost: nobody knows which of it is right.
+ *             that disk (mpiox_segment_has_failed) all is written, but named as lost: nobody knows which is right.
  * Guarantees. A byte that a finished access deposited is in the file, or named by a deferred error of the file, before
  *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can go on when this
  *             one dies. Only marks are believed, not counts: a client may have died between the two.

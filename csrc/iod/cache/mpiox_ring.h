@@ -57,8 +57,10 @@ enum mpiox_op {
      * and dropped), COMMIT at the new one, MIGRATE with arg[2] = MPIOX_MIGRATE_END at the old one (whoever asks there
      * is sent to arg[1]). Each move has a version; that of a range only rises. BEGIN: arg[3] = the least -> arg[3] =
      * the move's, arg[2] = its stamp. MPIOX_MIGRATE_REPAIR is a BEGIN where two have the range: the other only keeps
-     * it. MPIOX_MIGRATE_TAKE_OVER: the client that has begun is gone, another goes on -> arg[1] = the new owner,
-     * arg[3], arg[2]. */
+     * it. MPIOX_MIGRATE_CLAIM is a BEGIN if the range has no page there, and the cache of the new owner, which has
+     * `page` dirty pages, is not fuller, but for a part of its room; refused -> arg[1] = its owner as far as is known.
+     * MPIOX_MIGRATE_TAKE_OVER: the client that has begun is gone, another goes on -> arg[1] = the new owner, arg[3],
+     * arg[2]. */
     MPIOX_OP_MIGRATE,
     /* arg[0] = range, arg[1] = version of the move, arg[2] = its stamp (0: there was no owner to migrate it from): it
      * is yours now (the old owner has flushed and dropped it; what is left here from an earlier time is dropped). Below
@@ -86,7 +88,7 @@ enum {
     MPIOX_HOLD_SOON,  /* it is just getting its name, or may be: ask again */
     MPIOX_HOLD_FAILED /* the file system refuses its bytes */
 };
-enum { MPIOX_MIGRATE_BEGIN = 0, MPIOX_MIGRATE_END, MPIOX_MIGRATE_TAKE_OVER, MPIOX_MIGRATE_REPAIR };
+enum { MPIOX_MIGRATE_BEGIN = 0, MPIOX_MIGRATE_END, MPIOX_MIGRATE_TAKE_OVER, MPIOX_MIGRATE_REPAIR, MPIOX_MIGRATE_CLAIM };
 #define MPIOX_VERSION_NEVER UINT32_MAX /* of a range that is not taken over any more */
 
 enum { MPIOX_OP_AHEAD = 8, MPIOX_SLOT_TEXT = MPIOX_CACHE_PATH_BYTES };

@@ -11,6 +11,7 @@
  *   mpiox_forwarded_ahead.c          which pages this rank will read next
  *   mpiox_forwarded_balance.c        page ranges move from busy delegates to idle ones
  *   mpiox_forwarded_remap.c          page ranges move because the arbiter gives the job other I/O nodes
+ *   mpiox_forwarded_claim.c          pages of a scratch file are where they are first written
  *   mpiox_forwarded_migrate.c        one page range changes hands
  *   mpiox_forwarded_owners.c         who has which page range
  *   mpiox_forwarded_failover.c       who has it when the delegate that had it is dead

@@ -540,6 +540,22 @@ static int access_run(access_t *a, int64_t from, int64_t to, int64_t *done)
 
 /* ---- an access --------------------------------------------------------------------------------------------------- */
 
+static const int64_t least_claim = 64 << 10; /* bytes of a unit that are to be written */
+
+/* The units of a scratch file that this access writes first. */
+static void claim_units(const access_t *a)
+{
+    const int64_t bytes = a->forwarded->unit_bytes;
+
+    for (int64_t at = a->request->position; at < a->end;) {
+        const int64_t offset = offset_of(a, at), next = position_at(a, (offset / bytes + 1) * bytes, a->end);
+
+        if (offset % bytes == 0 && next - at >= (bytes < least_claim ? bytes : least_claim))
+            mpiox_forwarded_claim(a->forwarded, mpiox_forwarded_range_of(a->forwarded, offset));
+        at = next;
+    }
+}
+
 /* Are there runs that are worth going straight to the file? Judged by the average piece. */
 static bool has_long_runs(const access_t *a, int64_t bypass)
 {
@@ -634,6 +650,8 @@ static int access_tile(mpiox_forwarded *forwarded, const mpiox_request *request,
     if (!mpiox_independent_range(a.view, origin, request->position, request->length, &first, &last))
         return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length,
                                "access outside of bytes 0 to 2^62");
+    if (forwarded->claimable > 0 && request->write)
+        claim_units(&a);
     int code = access_all(&a, &done);
     *moved = done - request->position;
     if (code == MPIOX_OK && request->write && mpiox_forwarded_level(forwarded) == MPIOX_ACK_DISK)

@@ -45,6 +45,8 @@ struct mpiox_forwarded {
     struct mpiox_forwarded *replica; /* acknowledgement level replica: the copies of dirty pages; else NULL */
     int32_t shift;                   /* of the copies: pages of owner i are copied to delegate (i + shift) mod owners */
     atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
+    int32_t claimable;               /* the first so many ranges: mpiox_forwarded_claim.c */
+    atomic_bool claimed[MPIOX_FILE_RANGES]; /* this rank has asked for it, or it cannot be given away */
     atomic_bool in_file[MPIOX_FILE_RANGES]; /* its owner is dead, and nobody has had it since, or ever will */
     /* Under mpiox_forwarded_migrate_lock(), of the rank that moves ranges: */
     bool *idle;                        /* [owners] not of this job now */
@@ -94,9 +96,25 @@ bool mpiox_forwarded_migrate_range(mpiox_forwarded *forwarded, int32_t range, in
 bool mpiox_forwarded_take_over(const mpiox_forwarded *forwarded, int32_t range, int32_t from);
 /* MPIOX_OP_COMMIT of a range that nobody has. */
 int mpiox_forwarded_commit(const mpiox_forwarded *forwarded, int32_t range, int32_t to, int64_t version);
+/* The first step of a move of a range that nobody has written to, to a delegate with so many dirty pages. MPIOX_E_ARG:
+ * refused, begun->arg[1] is its owner as far as is known there. Between the two below, as those that follow. */
+int mpiox_forwarded_begin_claim(const mpiox_forwarded *forwarded, int32_t range, int32_t from, int32_t to,
+                                int64_t dirty, mpiox_slot *begun);
+void mpiox_forwarded_end_claim(mpiox_forwarded *forwarded, int32_t from, mpiox_slot *begun); /* `placed`: who has it */
+void mpiox_forwarded_give_up_claim(const mpiox_forwarded *forwarded, int32_t from, mpiox_slot *begun);
 /* One thread of the process moves ranges at a time. */
 void mpiox_forwarded_migrate_lock(void);
 void mpiox_forwarded_migrate_unlock(void);
+
+/* ---- mpiox_forwarded_claim.c ------------------------------------------------------------------------------------- */
+
+/* Pages in a unit of a scratch file. */
+int32_t mpiox_forwarded_scratch_unit(const mpiox_service *service, int32_t owners);
+/* The file has just been opened: how many of its ranges, from the first on, are for who writes to them first. */
+int32_t mpiox_forwarded_claimable(const mpiox_forwarded *forwarded);
+/* This rank is about to write to the start of a unit: have its range moved here, if that can be. Local, blocking, any
+ * thread. */
+void mpiox_forwarded_claim(mpiox_forwarded *forwarded, int32_t range);
 
 /* ---- mpiox_forwarded_owners.c ------------------------------------------------------------------------------------ */
 

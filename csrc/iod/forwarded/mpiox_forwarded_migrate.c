@@ -99,3 +99,25 @@ bool mpiox_forwarded_take_over(const mpiox_forwarded *forwarded, int32_t range, 
     (void)finish(forwarded, from, &slot, NULL);
     return true;
 }
+
+/* ---- ranges that nobody has written to --------------------------------------------------------------------------- */
+
+int mpiox_forwarded_begin_claim(const mpiox_forwarded *forwarded, int32_t range, int32_t from, int32_t to,
+                                int64_t dirty, mpiox_slot *begun)
+{
+    *begun = (mpiox_slot){.op = MPIOX_OP_MIGRATE, .page = dirty};
+    begun->arg[0] = range;
+    begun->arg[1] = to;
+    return migrate(forwarded, from, MPIOX_MIGRATE_CLAIM, begun);
+}
+
+void mpiox_forwarded_end_claim(mpiox_forwarded *forwarded, int32_t from, mpiox_slot *begun)
+{
+    forwarded->placed[begun->arg[0]] = (int16_t)finish(forwarded, from, begun, NULL);
+}
+
+void mpiox_forwarded_give_up_claim(const mpiox_forwarded *forwarded, int32_t from, mpiox_slot *begun)
+{
+    begun->arg[1] = from;
+    (void)migrate(forwarded, from, MPIOX_MIGRATE_END, begun);
+}

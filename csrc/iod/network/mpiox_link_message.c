@@ -85,7 +85,7 @@ int mpiox_link_check_call(const mpiox_link_call_body *call)
         break;
     case MPIOX_OP_MIGRATE:
         fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && is_within(arg[1], 0, MPIOX_FILE_RANGES - 1) &&
-               is_within(arg[2], MPIOX_MIGRATE_BEGIN, MPIOX_MIGRATE_REPAIR) &&
+               is_within(arg[2], MPIOX_MIGRATE_BEGIN, MPIOX_MIGRATE_CLAIM) && is_within(call->page, 0, INT32_MAX) &&
                is_within(arg[3], 0, MPIOX_VERSION_NEVER);
         break;
     case MPIOX_OP_COMMIT:

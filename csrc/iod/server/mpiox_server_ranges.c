@@ -1,6 +1,8 @@
 /* mpiox_server_ranges.c - see mpiox_server_ranges.h. */
 #include "mpiox_server_ranges.h"
 
+#include "mpiox_server_scratch.h"
+
 static _Atomic int16_t *owner_of(const mpiox_server *server, const mpiox_slot *slot)
 {
     return &server->cache.header->files[slot->file].owner_of[slot->arg[0]];
@@ -81,19 +83,41 @@ static int take_over(mpiox_server *server, mpiox_slot *slot)
     return MPIOX_OK;
 }
 
+enum { AHEAD = 4 }; /* part of the room left in a cache by which it may be fuller than that which gives */
+
+/* May who has written nothing to the range yet have it? */
+static bool is_claimable(const mpiox_server *server, const mpiox_slot *slot)
+{
+    const mpiox_cache_header *header = server->cache.header;
+    const mpiox_file_record *record = &header->files[slot->file];
+    const int64_t more = slot->page - atomic_load(&header->dirty_frames);
+    if (more * AHEAD > mpiox_server_scratch_room(server) - slot->page)
+        return false;
+    for (uint32_t frame = server->files[slot->file].frames.first; frame != MPIOX_CACHE_NO_FRAME;
+         frame = server->info[frame].links[MPIOX_LINK_FILE].next) {
+        if (mpiox_server_page_of(server, frame) / record->unit_pages % record->ranges == slot->arg[0])
+            return false;
+    }
+    return true;
+}
+
 static int judge_migration(mpiox_server *server, mpiox_slot *slot)
 {
     const int64_t to = slot->arg[1];
+    const int owner = atomic_load(owner_of(server, slot));
+    const bool claims = slot->arg[2] == MPIOX_MIGRATE_CLAIM;
     if (to < 0 || to >= server->options.delegates)
         return MPIOX_E_ARG;
     if (slot->arg[2] == MPIOX_MIGRATE_END)
         return end_migration(server, slot);
     if (slot->arg[2] == MPIOX_MIGRATE_TAKE_OVER)
         return take_over(server, slot);
-    const bool begins = slot->arg[2] == MPIOX_MIGRATE_BEGIN || slot->arg[2] == MPIOX_MIGRATE_REPAIR;
+    const bool begins = claims || slot->arg[2] == MPIOX_MIGRATE_BEGIN || slot->arg[2] == MPIOX_MIGRATE_REPAIR;
     const bool fine = begins && to != server->options.delegate && slot->arg[3] >= 0 &&
                       slot->arg[3] < MPIOX_VERSION_NEVER && move_of(server, slot)->version + 1 < MPIOX_VERSION_NEVER &&
-                      atomic_load(owner_of(server, slot)) == server->options.delegate;
+                      owner == server->options.delegate && (!claims || is_claimable(server, slot));
+    if (claims && !fine)
+        slot->arg[1] = owner;
     return fine ? MPIOX_MIGRATE_BARRIER : MPIOX_E_ARG;
 }
 

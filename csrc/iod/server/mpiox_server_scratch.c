@@ -35,13 +35,19 @@ static bool make_room(mpiox_server *server, int32_t file)
     return false;
 }
 
+int32_t mpiox_server_scratch_room(const mpiox_server *server)
+{
+    const int32_t frames = server->cache.frame_count;
+    return frames - (frames >= OTHERS ? frames / OTHERS : 1);
+}
+
 bool mpiox_server_has_scratch_room(mpiox_server *server, bool write, mpiox_error *error)
 {
-    const int32_t frames = server->cache.frame_count, others = write && frames >= OTHERS ? frames / OTHERS : 1;
+    const int32_t room = write ? mpiox_server_scratch_room(server) : server->cache.frame_count - 1;
     int32_t used = 0;
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++)
         used += mpiox_server_is_scratch(server, file) ? server->files[file].frames.count : 0;
-    if (used < frames - others)
+    if (used < room)
         return true;
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
         if (mpiox_server_is_scratch(server, file) && make_room(server, file))

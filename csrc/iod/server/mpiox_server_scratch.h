@@ -7,6 +7,8 @@
 
 #include "mpiox_server_state.h"
 
+/* Pages that such files may have, together. */
+int32_t mpiox_server_scratch_room(const mpiox_server *server);
 /* May a further page of such a file come into the cache, to be written or read? False: *error says so. */
 bool mpiox_server_has_scratch_room(mpiox_server *server, bool write, mpiox_error *error);
 /* A request that asks for nothing: to bring such a file to the file system, though nobody comes for it there. */

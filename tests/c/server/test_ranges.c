@@ -1,6 +1,6 @@
 /*
  * test_ranges.c - page ranges change hands: steps that come twice, late, from another client, or between records of
- *                 which one is older.
+ *                 which one is older; ranges that are asked for.
  *
  *   test_ranges FOLDER
  */
@@ -272,6 +272,51 @@ static void repair(void)
     finish(&p, &one);
 }
 
+static int claim(const pair *p, const client *who, int from, int64_t dirty, int64_t *owner)
+{
+    mpiox_slot *slot = mpiox_ring_take(p->cache[from]);
+    slot->op = MPIOX_OP_MIGRATE;
+    slot->client = who->id[from];
+    slot->file = p->file[from];
+    slot->page = dirty;
+    slot->arg[1] = 1 - from;
+    slot->arg[2] = MPIOX_MIGRATE_CLAIM;
+    const int code = mpiox_ring_call(p->cache[from], slot, NULL);
+    *owner = slot->arg[1];
+    mpiox_ring_give_back(slot);
+    return code;
+}
+
+/* A range goes to who asks for it where nobody has written to it, unless the cache of that one is fuller. */
+static void claims(void)
+{
+    pair p;
+    char byte = 'x';
+    int64_t owner = 0;
+    start(&p, "claims.dat");
+    const client one = join(&p);
+    open_both(&p, "claims.dat");
+    const int ranges = p.cache[0]->header->files[p.file[0]].ranges, frames = p.cache[0]->frame_count;
+    const int most = (frames - frames / 8 + 4) / 5; /* dirty pages there, with one here, by a quarter of the room */
+    CHECK_EQUAL(access_bytes(p.cache[0], p.file[0], true, &byte, 2 * PAGE, 1, NULL), MPIOX_OK); /* of another range */
+    CHECK_EQUAL(claim(&p, &one, 0, most + 1, &owner), MPIOX_E_ARG);
+    CHECK_EQUAL(owner, 0);
+    CHECK_EQUAL(claim(&p, &one, 0, most, &owner), MPIOX_OK);
+    CHECK_EQUAL(claim(&p, &one, 0, 0, &owner), MPIOX_E_ARG);
+    CHECK_EQUAL(owner, MPIOX_RANGE_MOVING);
+    CHECK_EQUAL(end(&p, &one, 0, 0), MPIOX_OK); /* given up */
+    CHECK_EQUAL(access_bytes(p.cache[0], p.file[0], true, &byte, (int64_t)ranges * PAGE, 1, NULL), MPIOX_OK);
+    CHECK_EQUAL(claim(&p, &one, 0, 0, &owner), MPIOX_E_ARG); /* that was the range's second page */
+    CHECK_EQUAL(owner, 0);
+    CHECK_EQUAL(move(&p, &one, 0, MPIOX_MIGRATE_BEGIN, 0), MPIOX_OK);
+    CHECK_EQUAL(claim(&p, &one, 0, 0, &owner), MPIOX_E_ARG);
+    CHECK_EQUAL(owner, 1);                                /* that one is to be asked */
+    CHECK_EQUAL(claim(&p, &one, 1, 0, &owner), MPIOX_OK); /* its pages have gone to the file */
+    CHECK_EQUAL(end(&p, &one, 1, 1), MPIOX_OK);
+    CHECK_EQUAL(moved_in(&p, 1), 1);
+    finish(&p, &one);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -283,5 +328,6 @@ int main(int argc, char **argv)
     never();
     new_record();
     repair();
+    claims();
     return check_exit();
 }
