@@ -80,8 +80,6 @@ WRITERS = {
 NAMES = (*WRITERS, "hdf5 alone")
 #: No byte of these is left to the library, so the file that is written as one is what they have to be.
 FIXED = ("classic", *(f"pnetcdf {mode}" for mode in MODES))
-#: What PnetCDF looks at the first bytes of, past MPI: they are the index's. See docs/explanation/limitations.md.
-REFUSED = "PnetCDF reads the first bytes of the file by open() and read(), which is an index, and says: unknown format"
 LIBRARIES = {
     "hdf5": "import h5py\nif not h5py.get_config().mpi: print('h5py has no MPI')",
     "netcdf": "import netCDF4 as n\nif not n.__has_parallel4_support__: print('netCDF4 has no parallel HDF5')\n"
@@ -176,11 +174,7 @@ def test_is_written(name: str, cases: Cases) -> None:
     check_whole(cases.result(name).folder / "data")
 
 
-CANNOT = pytest.mark.xfail(strict=True, raises=LaunchError, reason=REFUSED)
-AGAIN = [pytest.param(name, marks=CANNOT) if name in FIXED else name for name in (*NAMES[:4], "hdf5 alone")]
-
-
-@pytest.mark.parametrize("name", AGAIN, indirect=True)
+@pytest.mark.parametrize("name", NAMES, indirect=True)
 def test_is_opened_again(name: str, cases: Cases, again: Cases) -> None:
     """Other ranks, no hint."""
     again.result(name)

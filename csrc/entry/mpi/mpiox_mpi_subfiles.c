@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "mpiox_layout_inspect.h"
 #include "mpiox_mpi_path.h"
 #include "mpiox_storage_staging.h"
+#include "mpiox_storage_subfiles.h"
 #include "mpiox_storage_subfiles_files.h"
 
 struct mpiox_mpi_writer {
@@ -23,6 +25,8 @@ struct mpiox_mpi_writer {
     int guard;
     bool staged; /* it is whole once delegates have written it */
 };
+
+enum { BEGINNING = 8192 }; /* bytes in which formats have their signatures */
 
 static const char per_node[] = "per_node=";
 
@@ -402,6 +406,30 @@ int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *er
     mpiox_storage_subfiles_free(&writer->index);
     free(writer);
     return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "close (the index of subfiles)");
+}
+
+/* ---- for others -------------------------------------------------------------------------------------------------- */
+
+int mpiox_mpi_subfiles_beginning(const char *filename)
+{
+    const char *path = mpiox_mpi_path_is_posix(filename) ? mpiox_mpi_path(filename) : NULL;
+    char bytes[BEGINNING];
+    int64_t done = 0;
+    mpiox_storage *storage = NULL;
+    mpiox_error ignored;
+    int fd = -1;
+
+    if (path == NULL || !mpiox_storage_subfiles_is_index(path) ||
+        mpiox_storage_subfiles_open(path, O_RDONLY, -1, NULL, &storage, &ignored) != MPIOX_OK)
+        return -1;
+    if (mpiox_storage_read(storage, bytes, sizeof bytes, 0, &done, &ignored) == MPIOX_OK)
+        fd = memfd_create("mpiox_beginning", MFD_CLOEXEC);
+    if (fd >= 0 && write(fd, bytes, (size_t)done) != (ssize_t)done) {
+        close(fd);
+        fd = -1;
+    }
+    mpiox_storage_close(storage);
+    return fd;
 }
 
 int mpiox_mpi_subfiles_remove(const char *path)

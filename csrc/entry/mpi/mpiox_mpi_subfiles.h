@@ -56,6 +56,9 @@ bool mpiox_mpi_subfiles_start(MPI_Comm comm, const mpiox_mpi_subfiles_opening *o
 int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *error);
 /* Rank 0: no delegate serves the file that was made by its staging name; it gets its own, being written. Local. */
 void mpiox_mpi_subfiles_reveal(mpiox_mpi_writer *writer);
+/* A file in memory that begins as a file that is stored as several does, for who looks past MPI for its format. Its
+ * descriptor, to be closed; -1: it is not stored so, or cannot be read. Local, blocking. */
+int mpiox_mpi_subfiles_beginning(const char *filename);
 /* Remove a file that is stored as several. 0 or an errno; EILSEQ: it is not. */
 int mpiox_mpi_subfiles_remove(const char *path);
 /* Why a rank could not open it: the first subfile that is in its way. */

@@ -3,19 +3,23 @@
  *
  * Problem.   A file that is written behind its close has its own name for MPI alone until it is whole. PnetCDF, and
  *            netCDF with the classic formats, find its format by open() and read(), and remove an old file by unlink().
+ *            Of a file that is stored as several they would read the index.
  * Algorithm. These functions bear PnetCDF's names: where the linker finds this library's MPI_File_open first, it finds
  *            them first. Rank 0, which alone looks, waits until the file is whole. Then PnetCDF's own function does its
  *            work: the next of that name, or, where PnetCDF was loaded out of the linker's sight (modules of Python),
- *            that of the caller's libraries.
+ *            that of the caller's libraries. It finds the format of subfiles by a copy of their first bytes.
  * Needs.     The declarations of PnetCDF from 1.9 on, which are written out here.
  * Limits.    PnetCDF that is part of the program, or is called by addresses that were looked up in it (ctypes), does
  *            not come by. Serial netCDF does not either.
  */
 #include <dlfcn.h>
 #include <mpi.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mpiox_mpi_staging.h"
+#include "mpiox_mpi_subfiles.h"
 
 enum { NOT_BUILT = -128 }; /* PnetCDF's NC_ENOTBUILT */
 
@@ -86,5 +90,13 @@ int ncmpi_inq_file_format(const char *path, int *format)
     if (function == NULL)
         return NOT_BUILT;
     mpiox_mpi_staging_await(path);
-    return function(path, format);
+    const int fd = mpiox_mpi_subfiles_beginning(path);
+    char name[32];
+
+    if (fd < 0)
+        return function(path, format);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    const int result = function(name, format);
+    close(fd);
+    return result;
 }
