@@ -29,7 +29,7 @@ from mpiio_ext.subfiles.copying import Copy, processors, writers
 from mpiio_ext.subfiles.index import WHOLE, SubfilesError
 from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, lock, signature
 from mpiio_ext.subfiles.remove import remove_subfiles
-from mpiio_ext.subfiles.stored import Stored, find, usable
+from mpiio_ext.subfiles.stored import Stored, find, refuse_copy, usable
 
 #: How the temporary name of the file ends, and that of the journal.
 PART, JOURNAL = ".merging", ".merging.journal"
@@ -84,6 +84,8 @@ def merge(
     if in_place and (found := _placed(path)) is not None:
         return found
     stored = find(path, layout)
+    if in_place:
+        refuse_copy(stored)
     final = stored.path.resolve() if target is None else target.resolve()
     if target is not None:
         check_target(target, [stored.index_path, stored.path, *stored.subfiles])

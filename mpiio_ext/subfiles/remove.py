@@ -21,7 +21,7 @@ from mpiio_ext.common.files import write_whole
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.index import FOLDER, WRITING, SubfilesError
 from mpiio_ext.subfiles.journal import cannot_write
-from mpiio_ext.subfiles.stored import find, is_written, state_words
+from mpiio_ext.subfiles.stored import find, is_written, refuse_copy, state_words
 
 _OWN = re.compile(r"[0-9a-f]{16}\.[0-9]{1,4}(\.[1-9][0-9]?)?|.+\.subfile_[0-9]+(_[0-9]+_of_[0-9]+|\.config)", re.DOTALL)
 
@@ -61,6 +61,7 @@ def remove(path: Path) -> tuple[int, tuple[Path, ...]]:
     stored = find(path)
     if is_written(stored):
         raise SubfilesError(f"{path}: {state_words(stored)}")
+    refuse_copy(stored)
     target = path.resolve()
     if stored.state != WRITING:
         found = index.parse(stored.index_text)

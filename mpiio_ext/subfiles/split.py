@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import fcntl
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,6 +81,8 @@ def split(
         check_target(target, [path])
     work = _Work(path, (target or path).resolve(), striping)
     try:
+        if target is None:
+            work.refuse_writers()
         work.open()
         bar = advance(max(min(work.status.st_blocks * 512, work.size), 1))
         copy = Copy(striping=striping, size=work.size, plain=work.path, subfiles=work.subfiles, out=False,
@@ -167,6 +171,19 @@ class _Work:
             if self.folder.is_symlink() or not self.folder.is_dir():
                 raise OSError(errno.EEXIST, f"{self.folder} is in the way: it is no folder") from None
 
+    def refuse_writers(self) -> None:
+        """Raise `SubfilesError` where a program has the plain file open: what it writes would be lost.
+
+        Known on this host, of file systems with leases: none is granted while a program can write to the file.
+        """
+        try:
+            fcntl.fcntl(self._descriptor, fcntl.F_SETSIG, signal.SIGURG)  # in place of SIGIO, which ends a process
+            fcntl.fcntl(self._descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(self._descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        except OSError as error:
+            if error.errno == errno.EAGAIN:
+                raise SubfilesError(f"{self.path}: a program has it open for writing: split it after that") from None
+
     def finish(self, *, durable: bool) -> None:
         """Write the index; with `durable`, when the bytes are on the disk."""
         for path in self.subfiles if durable else ():
@@ -174,6 +191,8 @@ class _Work:
                 os.fsync(descriptor)
         if durable:
             sync_folder(self.folder)
+        if durable:
+            self.refuse_writers()
         now = self.path.stat()
         if (now.st_ino, now.st_size, now.st_mtime_ns) != (self.status.st_ino, self.size, self.status.st_mtime_ns):
             remove_subfiles(self.subfiles)

@@ -121,6 +121,25 @@ def find(path: Path, layout: str = "own") -> Stored:
                   subfiles=tuple(target.parent / name for name in found.subfiles))  # fmt: skip
 
 
+def original(stored: Stored) -> Path | None:
+    """Return the file of whose index this one is a copy, if that is still there: it has the subfiles."""
+    folder = stored.subfiles[0].parent
+    first = folder.with_name(folder.name.removesuffix(FOLDER))
+    if stored.layout != "own" or first == folder or not index.is_index(first) or first.samefile(stored.index_path):
+        return None
+    try:
+        return first if index.read(first)[0].ident == stored.ident else None
+    except (SubfilesError, FileSystemError):
+        return None
+
+
+def refuse_copy(stored: Stored) -> None:
+    """Raise `SubfilesError` where the subfiles are those of another file, which has a better right to them."""
+    if (first := original(stored)) is not None:
+        raise SubfilesError(f"{stored.path}: is a copy of the index of {first}, whose subfiles these are: remove the "
+                            f"copy by itself, or merge it to another name (-o)")  # fmt: skip
+
+
 def examine(stored: Stored) -> tuple[list[int], list[Finding]]:
     """Return the lengths of the subfiles, and all that is wrong but the state; a missing one has length 0."""
     lengths, wrong, seen = [], [], dict[tuple[int, int], Path]()

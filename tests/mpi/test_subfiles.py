@@ -265,6 +265,44 @@ OTHERS = {
             assert failed(MPI.File.Open, comm, name, mode, info) == MPI.ERR_UNSUPPORTED_OPERATION
         assert pathlib.Path(name).read_bytes() == before
         """,
+    "not closed": """
+        state = lambda: pathlib.Path(name).read_bytes().split(b"\\nstate ")[1].split(b"\\n")[0]
+        for emptied in (False, True):
+            fh = MPI.File.Open(comm, name, RDWR | CREATE)
+            fh.Write_at_all(5000 * comm.rank, mine(5000))
+            fh.Close()
+            if together():  # as an index is that a killed job leaves
+                lines = [one for one in pathlib.Path(name).read_bytes().split(b"\\n")[:-2] if one[:5] != b"size "]
+                text = b"\\n".join(lines).replace(b"state whole", b"state writing") + b"\\n"
+                pathlib.Path(name).write_bytes(text + b"checksum %08x\\n" % __import__("zlib").crc32(text))
+            for mode in (RDONLY, RDWR, RDWR):
+                comm.Barrier()
+                fh = MPI.File.Open(comm, name, mode)
+                if emptied and mode == RDWR:
+                    fh.Set_size(0)
+                    fh.Write_at_all(5000 * comm.rank, mine(5000))
+                fh.Close()
+                comm.Barrier()
+                assert state() == (b"whole" if emptied and mode == RDWR else b"writing"), state()
+        """,
+    "a copy of the index": """
+        fh = MPI.File.Open(comm, name, RDWR | CREATE)
+        fh.Write_at_all(5000 * comm.rank, mine(5000))
+        fh.Close()
+        if together():
+            pathlib.Path(name + ".copy").write_bytes(pathlib.Path(name).read_bytes())
+        comm.Barrier()
+        fh = MPI.File.Open(comm, name + ".copy", RDONLY)
+        assert fh.Get_size() == 5000 * comm.size
+        fh.Close()
+        assert failed(MPI.File.Open, comm, name + ".copy", RDWR) != MPI.SUCCESS
+        comm.Barrier()
+        if together():
+            MPI.File.Delete(name + ".copy")
+        comm.Barrier()
+        assert sorted(os.listdir(folder)) == ["file", "file.subfiles"]
+        read_again(comm, everybody(5000))
+        """,
     "there already": """
         if together():
             pathlib.Path(name).write_bytes(b"x" * 10)

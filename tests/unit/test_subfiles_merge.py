@@ -255,6 +255,34 @@ def test_a_file_that_is_being_written(tmp_path: pathlib.Path) -> None:
     assert command("rm", tmp_path / "f").exit_code == 0 and not list(tmp_path.iterdir())
 
 
+def test_a_copy_of_an_index_is_not_the_file(tmp_path: pathlib.Path) -> None:
+    """The subfiles are those of the first. Where it is gone, or only a link, there is no other."""
+    make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
+    shutil.copy(tmp_path / "f", tmp_path / "g")
+    for words in (["rm"], ["merge", "--in-place"]):
+        done = command(*words, tmp_path / "g")
+        assert done.exit_code == 2 and f"is a copy of the index of {tmp_path / 'f'}" in done.stderr, done.output
+    assert command("check", tmp_path / "f").exit_code == 0
+    assert command("merge", tmp_path / "g", "-o", tmp_path / "h").exit_code == 0
+    (tmp_path / "f").rename(tmp_path / "i")
+    (tmp_path / "f").symlink_to("i")
+    (tmp_path / "g").unlink()
+    assert command("merge", "--in-place", tmp_path / "i").exit_code == 0
+    assert (tmp_path / "i").read_bytes() == (tmp_path / "h").read_bytes() == b"x" * 600
+
+
+def test_split_refuses_a_file_that_a_program_writes(tmp_path: pathlib.Path) -> None:
+    """Its later bytes would be nowhere. One that reads it keeps what it has."""
+    path = tmp_path / "f"
+    path.write_bytes(b"x" * 600)
+    with path.open("r+b"):
+        done = command("split", path, "--count", 2, "--in-place")
+        assert done.exit_code == 2 and "a program has it open for writing" in done.stderr, done.output
+    with path.open("rb") as reader:
+        assert command("split", path, "--count", 2, "--in-place").exit_code == 0
+        assert reader.read() == b"x" * 600
+
+
 def test_rm_refuses_and_leaves_what_is_not_its_own(tmp_path: pathlib.Path) -> None:
     make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
     keep = tmp_path / "f.subfiles" / "notes"

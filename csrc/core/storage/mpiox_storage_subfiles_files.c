@@ -150,6 +150,28 @@ int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t
     return 0;
 }
 
+bool mpiox_storage_subfiles_is_copy(const mpiox_storage_subfiles *subfiles)
+{
+    static const char suffix[] = ".subfiles";
+    char path[PATH_MAX];
+    struct stat own, other;
+    mpiox_storage_subfiles first;
+    const char *why;
+    if (!mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path))
+        return false;
+    char *end = strrchr(path, '/');
+    if (end - path < (ptrdiff_t)sizeof suffix - 1 || strncmp(end - (sizeof suffix - 1), suffix, sizeof suffix - 1) != 0)
+        return false;
+    end[1 - (ptrdiff_t)sizeof suffix] = '\0'; /* the name of the file after which the folder is called */
+    if (stat(path, &other) != 0 || stat(subfiles->index, &own) != 0 ||
+        (other.st_dev == own.st_dev && other.st_ino == own.st_ino) ||
+        mpiox_storage_subfiles_read(path, &first, &why) != 0)
+        return false;
+    const bool is = first.id == subfiles->id;
+    mpiox_storage_subfiles_free(&first);
+    return is;
+}
+
 /* ---- the index in its place -------------------------------------------------------------------------------------- */
 
 /* Without replacing anything. A file system that cannot promise that is asked before. 0 or an errno. */
@@ -273,6 +295,8 @@ static int remove_subfiles(const mpiox_storage_subfiles *subfiles, int32_t made)
 
 int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles)
 {
+    if (mpiox_storage_subfiles_is_copy(subfiles))
+        return unlink(subfiles->index) == 0 ? 0 : errno;
     const int code = remove_subfiles(subfiles, subfiles->count);
     return code != 0 ? code : unlink(subfiles->index) == 0 ? 0 : errno;
 }
@@ -447,10 +471,11 @@ static bool is_writing(const char *path)
     return is;
 }
 
-int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int *guard)
+int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, bool *writing, int *guard)
 {
     *guard = mpiox_storage_subfiles_guard(subfiles, false);
-    if (subfiles->size < 0 && is_writing(subfiles->index)) /* read again: nobody makes it whole now */
+    *writing = subfiles->size < 0 && is_writing(subfiles->index); /* read again: nobody makes it whole now */
+    if (*writing)
         return 0;
     subfiles->size = -1;
     const int code = put_index(subfiles, subfiles->index, false);

@@ -31,8 +31,9 @@ bool mpiox_storage_subfiles_path(const mpiox_storage_subfiles *subfiles, int32_t
 /* Are all subfiles there, and of a whole file with their sizes? *bad: the one that is not (ENOENT, or EBADMSG where its
  * size is wrong). */
 int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t *bad);
-/* This process writes the file from now on: *guard says so to others, -1 where there are no locks. */
-int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int *guard);
+/* This process writes the file from now on: *guard says so to others, -1 where there are no locks. *writing: the index
+ * said already that somebody does. */
+int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, bool *writing, int *guard);
 /* It writes no more; `whole`: what it wrote has come to the subfiles. The last one makes the file whole. *guard is
  * closed. */
 int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, bool whole, int *guard);
@@ -44,7 +45,9 @@ bool mpiox_storage_subfiles_in_use(const mpiox_storage_subfiles *subfiles);
 /* Has somebody emptied the index past MPI, as PnetCDF does when it makes a file again? Then it goes, and so do its
  * subfiles, unless a process writes them. Has it gone? */
 bool mpiox_storage_subfiles_drop_emptied(const char *path);
-/* Remove the subfiles, their folder if nothing else is in it, and the index. */
+/* Is it a copy of the index of another file, which has these subfiles and is still there? */
+bool mpiox_storage_subfiles_is_copy(const mpiox_storage_subfiles *subfiles);
+/* Remove the subfiles, their folder if nothing else is in it, and the index; of a copy, the index. */
 int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles);
 
 /* ---- of an index with a staging name ----------------------------------------------------------------------------- */

@@ -24,6 +24,7 @@ struct mpiox_mpi_writer {
     mpiox_storage_subfiles index;
     int guard;
     bool staged; /* it is whole once delegates have written it */
+    bool torn;   /* a job before has not closed it, and it has not been emptied since */
 };
 
 enum { BEGINNING = 8192 }; /* bytes in which formats have their signatures */
@@ -207,15 +208,24 @@ static bool is_good(int amode)
 
 static void tell_of_writing(const char *path)
 {
-    fprintf(stderr, "mpiio_ext: %s: it was never closed: a job that wrote it ended before, and bytes may be missing\n",
+    fprintf(stderr, "mpiio_ext: %s: it was never closed: a job that wrote it ended before, and bytes may be missing; it "
+            "stays unfinished until it is emptied\n",
             path);
 }
 
 /* This process writes the file from now on. Of one that delegates write the index says so already. */
-static int begin_writing(mpiox_mpi_writer *writer)
+static int begin_writing(mpiox_mpi_writer *writer, bool unused)
 {
-    if (!writer->staged)
-        return mpiox_storage_subfiles_begin(&writer->index, &writer->guard);
+    bool writing = false;
+
+    if (!writer->staged) {
+        const int code = mpiox_storage_subfiles_begin(&writer->index, &writing, &writer->guard);
+
+        writer->torn = unused && writing; /* else somebody has made it whole meanwhile */
+        if (code == 0 && writer->torn)
+            tell_of_writing(writer->index.index);
+        return code;
+    }
     writer->guard = mpiox_storage_subfiles_guard(&writer->index, false);
     return 0;
 }
@@ -236,11 +246,17 @@ static void open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_
         fail(out, code == EBADMSG ? EIO : code, what);
         return;
     }
-    if (index->size < 0 && opening->staging == NULL && !mpiox_storage_subfiles_in_use(index))
+    const bool unused = index->size < 0 && opening->staging == NULL && !mpiox_storage_subfiles_in_use(index);
+
+    if (unused && !writes(opening->amode))
         tell_of_writing(index->index);
     out->is = true;
     if (!writes(opening->amode))
         return;
+    if (mpiox_storage_subfiles_is_copy(index)) {
+        fail(out, EPERM, "open (for writing a copy of the index of another file)");
+        return;
+    }
     *writer = calloc(1, sizeof **writer);
     if (*writer == NULL) {
         fail(out, ENOMEM, "open (the index of subfiles)");
@@ -249,7 +265,7 @@ static void open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_
     (*writer)->index = *index;
     *index = (mpiox_storage_subfiles){.size = -1};
     (*writer)->staged = opening->staging != NULL;
-    code = begin_writing(*writer);
+    code = begin_writing(*writer, unused);
     if (code == 0)
         return;
     fail(out, code, "open (replacing the index of subfiles)");
@@ -394,6 +410,12 @@ static int end_staged(mpiox_mpi_writer *writer, bool whole)
     return whole ? mpiox_storage_staging_left(writer->index.index) : code == ENOENT ? 0 : code;
 }
 
+void mpiox_mpi_subfiles_emptied(mpiox_mpi_writer *writer)
+{
+    if (writer != NULL)
+        writer->torn = false;
+}
+
 int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *error)
 {
     int code;
@@ -402,7 +424,7 @@ int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *er
     if (writer == NULL)
         return MPIOX_OK;
     code = writer->staged ? end_staged(writer, whole)
-                          : mpiox_storage_subfiles_end(&writer->index, whole, &writer->guard);
+                          : mpiox_storage_subfiles_end(&writer->index, whole && !writer->torn, &writer->guard);
     mpiox_storage_subfiles_free(&writer->index);
     free(writer);
     return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "close (the index of subfiles)");

@@ -51,6 +51,8 @@ mpiox_mpi_subfiles mpiox_mpi_subfiles_begin(const mpiox_mpi_subfiles_opening *op
 /* Where `late`: the same. Collective over comm. False: MPI has failed. */
 bool mpiox_mpi_subfiles_start(MPI_Comm comm, const mpiox_mpi_subfiles_opening *opening, mpiox_mpi_subfiles *subfiles,
                               mpiox_mpi_writer **writer);
+/* Rank 0: nothing is left in it of what a job before may have left unfinished. Local; NULL-safe. */
+void mpiox_mpi_subfiles_emptied(mpiox_mpi_writer *writer);
 /* Rank 0, after all ranks have closed it, or could not open it: `whole`, what was written is in the subfiles. Local,
  * blocking; NULL-safe; 0 or MPIOX_E_IO. `writer` is freed. */
 int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *error);

@@ -44,12 +44,13 @@ static void *of_caller(const char *name, const void *caller)
 /* PnetCDF's function; NULL: there is none. */
 static void *next(const char *name, const void *caller)
 {
+    static const char here; /* an address of this library */
     Dl_info own, info;
     void *found = dlsym(RTLD_NEXT, name);
 
     if (found == NULL)
         found = of_caller(name, caller);
-    return found != NULL && dladdr(__builtin_return_address(0), &own) != 0 && dladdr(found, &info) != 0 &&
+    return found != NULL && dladdr(&here, &own) != 0 && dladdr(found, &info) != 0 &&
                    own.dli_fbase != info.dli_fbase
                ? found
                : NULL;
