@@ -31,8 +31,8 @@ _SUFFIX = ".staging"
 _LOOK_S = 0.1
 #: A file that no delegate has is looked at again for so long: it may be getting its name.
 _GRACE_S = 2.0
-#: `mpiio_ext_delegates_recover()`: the delegate lives.
-_IN_USE = -5
+#: `mpiio_ext_delegates_recover()`: the delegate lives; the node was restarted since.
+_IN_USE, _RESTARTED = -5, -8
 _REPORT_BYTES = 1 << 18
 
 
@@ -190,6 +190,10 @@ def recover(folders: tuple[Path, ...]) -> None:
         moved, failed = recover_cache(cache)
         if moved == _IN_USE:
             click.echo(f"{cache}: its delegate runs")
+        elif moved == _RESTARTED:
+            click.echo(f"{cache}: this node was restarted since: which of its pages had come to the disk is not known, "
+                       "so nothing of it is written", err=True)  # fmt: skip
+            whole = False
         elif moved < 0:
             click.echo(f"{cache}: cannot be used: it is another user's, or no cache of this version", err=True)
             whole = False

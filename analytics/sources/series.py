@@ -101,9 +101,9 @@ class Csv(Source):
         try:
             words = csv_values(lines[1], separator)
             time = _time(words[0].strip(), Zone("UTC", _FORMS))
+            named = csv_values(lines[0], separator)[0].strip().lower()
         except (ValueError, IndexError):
             return False
-        named = csv_values(lines[0], separator)[0].strip().lower()
         return len(words) > 1 and (time >= _EARLIEST or _TIMES.match(named) is not None)
 
     def local_times(self, head: Head) -> bool:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import pathlib
 import random
+import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -184,6 +186,38 @@ def test_recover_on_all_nodes_but_one(tmp_path: pathlib.Path, lost: int, parts: 
         assert done.returncode == 0, done.stdout + done.stderr
         assert whole(files / "checkpoint0") == checkpoint(0)
         assert not list(folder.iterdir())
+
+
+def begin_before_the_boot(cache: pathlib.Path, now: float) -> None:
+    """Change when its delegate has started: the first number of the cache that is a time of the last minutes."""
+    data = bytearray(cache.read_bytes())
+    at = next(at for at in range(0, len(data), 8) if now - 900 < struct.unpack_from("d", data, at)[0] <= now)
+    struct.pack_into("d", data, at, 1000.0)
+    cache.write_bytes(data)
+
+
+def test_caches_of_before_a_restart_of_the_node(tmp_path: pathlib.Path) -> None:
+    """They look as those of running delegates. Which pages have come to the disk is not known."""
+    files, caches, old = tmp_path / "files", tmp_path / "caches", tmp_path / "old"
+    for folder in (files, caches, old):
+        folder.mkdir()
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:mpiox_delegate_cache_dir={caches}:" \
+            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "2", "600"]
+    with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
+        running.wait_for("closed 0", LIMIT_S)
+        for cache in caches.iterdir():
+            shutil.copy(cache, old)
+            begin_before_the_boot(old / cache.name, time.time())
+        kill(running, "everything", random.Random(0))
+        assert not running.left(GRACE_S)
+    for folder, status, said in ((old, 1, "this node was restarted since"), (caches, 0, "brought to their files")):
+        done = subprocess.run(["mpiio-ext", "delegates", "recover", str(folder)], capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False)  # fmt: skip
+        assert done.returncode == status and (done.stdout + done.stderr).count(said) == 2, done
+        assert (files / "checkpoint0").exists() == (status == 0)
+    assert len(list(old.iterdir())) == 2
+    assert whole(files / "checkpoint0") == checkpoint(0)
 
 
 #: Of `small_disk`: two caches, and little else.

@@ -79,8 +79,8 @@ def test_names_cannot_be_guessed_and_nothing_is_written_through_a_link(
             seen.append(part.name)
             part.write_text("new")
     assert len(set(seen)) == 2 and all(name.endswith(files.TEMPORARY) for name in seen)
-    monkeypatch.setattr("secrets.token_hex", lambda _: "guessed")  # somebody has guessed it
-    (tmp_path / f".there.guessed{files.TEMPORARY}").symlink_to(tmp_path / "victim")
+    monkeypatch.setattr(os, "urandom", bytes)  # somebody has guessed it: zeros
+    (tmp_path / f".there.{'00' * 8}{files.TEMPORARY}").symlink_to(tmp_path / "victim")
     with pytest.raises(FileSystemError, match="File exists"):
         files.write_whole(there, "newer")
     assert not (tmp_path / "victim").exists() and there.read_text() == "new"

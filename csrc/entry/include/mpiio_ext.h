@@ -211,8 +211,8 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
 /* Number of the counters in "counters"; name, unit and meaning of counter `index`, or NULL when there is none. */
 /* A delegate's cache on a disk that was left behind when all processes had been killed, or could not be written: bring
  * what it still holds to the files, and remove it when nothing is left. text: of which files it could not, as a JSON
- * list of {"path", "errno"}. Bytes brought to the files, or below 0: it is another user's, is in use (-5), or is no
- * cache. */
+ * list of {"path", "errno"}. Bytes brought to the files, or below 0: it is another user's, is in use (-5), is of before
+ * a restart of this node (-8), or is no cache. */
 int64_t mpiio_ext_delegates_recover(const char *path, char *text, int64_t text_bytes);
 int mpiio_ext_delegates_counter_count(void);
 const char *mpiio_ext_delegates_counter_name(int index);

@@ -136,8 +136,7 @@ static bool is_called_by_pnetcdf(void)
     for (int i = 0; i < count && !is; i++) {
         Dl_info info;
 
-        is = dladdr(callers[i], &info) != 0 && info.dli_fname != NULL &&
-             strstr(info.dli_fname, "/libpnetcdf.") != NULL;
+        is = dladdr(callers[i], &info) != 0 && info.dli_fname != NULL && strstr(info.dli_fname, "/libpnetcdf.") != NULL;
     }
     return is;
 }

@@ -208,8 +208,9 @@ static bool is_good(int amode)
 
 static void tell_of_writing(const char *path)
 {
-    fprintf(stderr, "mpiio_ext: %s: it was never closed: a job that wrote it ended before, and bytes may be missing; it "
-            "stays unfinished until it is emptied\n",
+    fprintf(stderr,
+            "mpiio_ext: %s: it was never closed: a job that wrote it ended before, and bytes may be missing; it stays "
+            "unfinished until it is emptied\n",
             path);
 }
 

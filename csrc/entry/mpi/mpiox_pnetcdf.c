@@ -50,8 +50,7 @@ static void *next(const char *name, const void *caller)
 
     if (found == NULL)
         found = of_caller(name, caller);
-    return found != NULL && dladdr(&here, &own) != 0 && dladdr(found, &info) != 0 &&
-                   own.dli_fbase != info.dli_fbase
+    return found != NULL && dladdr(&here, &own) != 0 && dladdr(found, &info) != 0 && own.dli_fbase != info.dli_fbase
                ? found
                : NULL;
 }

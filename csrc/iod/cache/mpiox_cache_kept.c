@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mpiox_cache.h"
@@ -32,6 +33,15 @@ static int tell_failures(const mpiox_cache *cache, mpiox_cache_tell tell, void *
     return count;
 }
 
+/* Who is killed leaves marks of it in the cache, but for a node that goes down with all of them. */
+static bool is_of_an_earlier_boot(const mpiox_cache_header *header)
+{
+    struct timespec now, up;
+    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    return header->started < (double)(now.tv_sec - up.tv_sec - 1);
+}
+
 int64_t mpiox_cache_recover_kept(const char *path, bool all_are_gone, mpiox_cache_tell tell, void *context)
 {
     const int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -51,7 +61,7 @@ int64_t mpiox_cache_recover_kept(const char *path, bool all_are_gone, mpiox_cach
         bytes = mpiox_cache_recover(&cache, all_are_gone);
     }
     if (bytes == -1)
-        bytes = MPIOX_E_UNSUPPORTED;
+        bytes = is_of_an_earlier_boot(cache.header) ? MPIOX_E_STOPPED : MPIOX_E_UNSUPPORTED;
     if (bytes >= 0 && tell_failures(&cache, tell, context) == 0 && !mpiox_cache_has_copies(&cache))
         unlink(path);
     mpiox_segment_unguard(base);

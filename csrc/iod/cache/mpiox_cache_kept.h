@@ -19,7 +19,8 @@
 typedef void (*mpiox_cache_tell)(void *context, const char *file, int sys_errno);
 
 /* Bring to the files what the cache of this name still holds; all_are_gone: see mpiox_cache_recover(). Returns the
- * bytes, MPIOX_E_UNSUPPORTED: its delegate lives; MPIOX_E_IO, MPIOX_E_CORRUPT: it is another user's, or no cache.
+ * bytes, MPIOX_E_UNSUPPORTED: its delegate lives; MPIOX_E_STOPPED: the node was restarted since, so that nobody knows
+ * which pages had come to the disk; MPIOX_E_IO, MPIOX_E_CORRUPT: it is another user's, or no cache.
  * Blocking; any process. */
 int64_t mpiox_cache_recover_kept(const char *path, bool all_are_gone, mpiox_cache_tell tell, void *context);
 /* The same of every cache in the folders of a list, as mpiox_delegate_cache_dir has them, but for `own`. What cannot be
