@@ -233,7 +233,7 @@ def check(files: tuple[Path, ...], layout: str, as_json: bool) -> None:
 def rm(files: tuple[Path, ...]) -> None:
     """Remove FILEs that are stored as several: subfiles, their folder, and the index.
 
-    What is no index is refused, and so is one that a program has open.
+    What is no index is refused, and so is one that a program writes.
     """
     from mpiio_ext.subfiles.remove import remove
 

@@ -53,7 +53,8 @@ bool mpiox_server_has_scratch_room(mpiox_server *server, bool write, mpiox_error
         if (mpiox_server_is_scratch(server, file) && make_room(server, file))
             return true;
     }
-    (void)mpiox_error_set(error, MPIOX_E_IO, ENOSPC, -1, -1, "a scratch file does not fit into mpiox_delegate_cache");
+    (void)mpiox_error_set(error, MPIOX_E_IO, ENOSPC, -1, -1,
+                          "mpiox_delegate_cache has no room for more of a scratch file: the access");
     return false;
 }
 
