@@ -4,8 +4,9 @@ Algorithm. Subfiles of a new id are made in the folder NAME.subfiles, each of it
 bytes are copied, and the index takes its name last. A journal beside the index knows id and parts. In place, the index
 takes the name of the plain file, whose bytes were brought to the disk before.
 
-Guarantees. Under the name there is what was there before, or an index of subfiles that are whole. A split that is
-started again goes on, where the file is what it was and unit and count are, or removes what the earlier one has left.
+Guarantees. A file that a program has open for writing is not replaced, as far as this host can tell. Under the name
+there is what was there before, or an index of subfiles that are whole. A split that is started again goes on, where the
+file is what it was and unit and count are, or removes what the earlier one has left.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
  *            work: the next of that name, or, where PnetCDF was loaded out of the linker's sight (modules of Python),
  *            that of the caller's libraries. It finds the format of subfiles by a copy of their first bytes.
  * Needs.     The declarations of PnetCDF from 1.9 on, which are written out here.
- * Limits.    PnetCDF that is part of the program, or is called by addresses that were looked up in it (ctypes), does
- *            not come by. Serial netCDF does not either.
+ * Limits.    PnetCDF that is part of the program does not come by; of one that is called by addresses that were looked
+ *            up in it (ctypes) only its own question for the format does. Serial netCDF does not either.
  */
 #include <dlfcn.h>
 #include <mpi.h>
