@@ -6,7 +6,8 @@
  * Algorithm. Rank 0 looks before the file is opened. A new file for which the hint asks is made as subfiles; one that
  *            is there is what its index says, whatever the hints. Before a rank writes, the index says `writing`; rank
  *            0 makes it whole once all ranks have closed it, unless a job before has left it unfinished. The MPI
- *            library opens the index for reading alone, and gets no access: what this library cannot carry out is an error.
+ *            library opens the index for reading alone, and gets no access: what this library cannot carry out
+ *            is an error.
  *            The index of a file that delegates write behind its close has a staging name (mpiox_mpi_staging.h). It
  *            says `writing`, until the last of them, or rank 0 at its close, gives the file its own name, as a whole
  *            one. Should the close fail it gets its own name at once, and is not whole.
