@@ -194,7 +194,9 @@ def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path, parts: dict[
         (tmp_path / ".checkpoint0.staging").rename(tmp_path / "checkpoint0")
         assert asked("wait", "--timeout", "60s", tmp_path / "checkpoint0") == (0, "")
         if parts:  # by hand, too
-            assert tool("merge", "--unfinished", "--in-place", tmp_path / "checkpoint0")[0] == 0
+            assert tool("merge", "--unfinished", tmp_path / "checkpoint0", "-o", tmp_path / "plain")[0] == 0
+            assert tool("rm", tmp_path / "checkpoint0")[0] == 0
+            (tmp_path / "plain").rename(tmp_path / "checkpoint0")
         assert (tmp_path / "checkpoint0").read_bytes() == checkpoint(0)
 
 
