@@ -73,10 +73,21 @@ bool mpiox_mpi_staging_await_path(const char *path)
         return true;
     mpiox_forwarded_hold *hold = find(service, path, &hidden);
 
+    if (hold != NULL && mpiox_forwarded_hold_is_scratch(hold)) {
+        mpiox_forwarded_hold_end_scratch(hold);
+        hold = find(service, path, &hidden);
+        if (hold == NULL || !mpiox_forwarded_hold_is_scratch(hold))
+            fprintf(stderr,
+                    "mpiio_ext: %s: a scratch file (mpiox_close=never) is looked for past MPI: it is written, "
+                    "and stays\n",
+                    path);
+    }
     if (hold != NULL && !mpiox_forwarded_hold_is_scratch(hold))
         make_whole(service, path, &hold, &hidden);
+    const bool none = hold == NULL;
+
     mpiox_forwarded_hold_end(hold, false);
-    return hold == NULL;
+    return none;
 }
 
 static atomic_bool awaits; /* PnetCDF is called by way of mpiox_pnetcdf.c */

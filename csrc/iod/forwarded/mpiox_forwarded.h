@@ -116,5 +116,7 @@ int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *er
 void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold); /* what is cached is not written any more */
 /* Let it go; soon: somebody waits until it is whole. NULL-safe. */
 void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon);
+/* The same as soon; a scratch file that nobody has open is written, and stays. */
+void mpiox_forwarded_hold_end_scratch(mpiox_forwarded_hold *hold);
 
 #endif

@@ -247,14 +247,24 @@ void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
     tell_all(hold, &slot, &ignored);
 }
 
-void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon)
+static void let_go(mpiox_forwarded_hold *hold, int how)
 {
     mpiox_error ignored;
     mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
 
     if (!hold)
         return;
-    slot.arg[0] = soon ? 2 : 1;
+    slot.arg[0] = how;
     tell_all(hold, &slot, &ignored);
     free(hold);
+}
+
+void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon)
+{
+    let_go(hold, soon ? 2 : 1);
+}
+
+void mpiox_forwarded_hold_end_scratch(mpiox_forwarded_hold *hold)
+{
+    let_go(hold, 3);
 }
