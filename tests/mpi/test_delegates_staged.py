@@ -22,11 +22,14 @@ from support.staged import (
     CHECKPOINT_BYTES,
     CHECKPOINTS,
     RANKS,
+    SCRATCH,
     check_program,
+    check_scratch,
     checkpoint,
     fill,
     kill_at_once,
     names,
+    scratch_hints,
     whole,
 )
 from support.tiers import slow
@@ -199,6 +202,15 @@ def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path, parts: dict[
             assert tool("rm", tmp_path / "checkpoint0")[0] == 0
             (tmp_path / "plain").rename(tmp_path / "checkpoint0")
         assert (tmp_path / "checkpoint0").read_bytes() == checkpoint(0)
+
+
+@pytest.mark.parametrize("seed", [4, *slow(5, 6, 7)])
+def test_ranks_of_a_node_claim_pages(tmp_path: pathlib.Path, seed: int) -> None:
+    """Two ranks on each of two nodes write first here or there: page ranges move, and every byte is there for all."""
+    (tmp_path / "go").touch()
+    env = {**scratch_hints(seed), "MPIOX_RANKS_PER_NODE": "2"}
+    launch = python_run([SCRATCH, tmp_path, str(seed)], 4, env=env, preload=True, timeout_s=120)
+    check_scratch(launch.stdout, moved=seed in (4, 6))
 
 
 @pytest.mark.parametrize(("delegates", "cache", "per_node"), [(2, 331_776, 0), (1, 380_000, 0), (2, 331_776, 1),

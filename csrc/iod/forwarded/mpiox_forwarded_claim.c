@@ -6,7 +6,7 @@
  * Algorithm. Before a rank writes to the start of a unit, whose owner is elsewhere, it asks that one for the unit's
  *            range, which gives it up if it has no page of it. A delegate of the rank's node takes it, and gives
  *            another range for it that nobody has written to. Ranks that come later are sent on, as after any move. A
- *            rank asks for a range once.
+ *            rank asks for a range once: what it was refused it writes to where it is, and then nobody can have it.
  * Room.      A unit has as many pages as let the ranges cover the caches of all delegates. Only ranges that fit into
  *            them together are exchanged, so that each delegate keeps its share of them: a file that fits into all
  *            caches fits whoever writes it.
