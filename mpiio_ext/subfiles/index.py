@@ -40,6 +40,8 @@ HEAD = b"mpiio_ext subfiles "
 VERSION = 1
 #: What a folder of subfiles is called: the name of the file, and this.
 FOLDER = ".subfiles"
+#: A file in such a folder, whose index is being renamed to another folder; it says where to.
+MOVING = ".moving"
 WHOLE, WRITING = "whole", "writing"
 MOST_UNIT, MOST_COUNT, MOST_SIZE = 2**62, 4096, 2**63 - 1
 #: Bytes of the largest index that is read.

@@ -21,8 +21,7 @@ from mpiio_ext.common import files
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
-from mpiio_ext.subfiles.folders import MOVING
-from mpiio_ext.subfiles.index import FOLDER, WRITING, SubfilesError
+from mpiio_ext.subfiles.index import FOLDER, MOVING, WRITING, SubfilesError
 from mpiio_ext.subfiles.journal import cannot_write
 from mpiio_ext.subfiles.stored import Stored, alone, find, index_of, is_written, refuse_copy, state_words
 
