@@ -160,16 +160,33 @@ def wait(files: tuple[Path, ...], patience: float, timeout: float | None) -> Non
 # ---- recovering ------------------------------------------------------------------------------------------------------
 
 
-def recover_cache(path: Path) -> tuple[int, list[tuple[Path, int]]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unwritten:
+    """A file of which a cache keeps bytes.
+
+    Attributes
+    ----------
+    path : its final name.
+    why : what keeps them from it; follows the name in a sentence.
+    changed : others have written it since.
+    """
+
+    path: Path
+    why: str
+    changed: bool
+
+
+def recover_cache(path: Path, folders: Iterable[Path] = (), *, force: bool = False) -> tuple[int, list[Unwritten]]:
     """Bring to the files what a cache that was left on a disk holds, and remove it when nothing is left.
 
-    Returns the bytes, or a number below 0 (the cache is in use, or none that can be used), and the files that could not
-    be written with the reason, an errno.
+    folders: where more caches of its job may be, beside those in the same folder. force: what others have written since
+    is written over. Returns the bytes, or a number below 0 (the cache is in use, or none that can be used), and the
+    files that could not be written.
     """
-    text = ffi.new("char[]", _REPORT_BYTES)
-    moved = int(lib.mpiio_ext_delegates_recover(os.fsencode(path), text, _REPORT_BYTES))
+    text, near = ffi.new("char[]", _REPORT_BYTES), os.fsencode(";".join(map(str, folders)))
+    moved = int(lib.mpiio_ext_delegates_recover(os.fsencode(path), near, force, text, _REPORT_BYTES))
     failed = json.loads(ffi.string(text).decode()) if moved >= 0 else []
-    return moved, [(final_name(Path(item["path"])), item["errno"]) for item in failed]
+    return moved, [Unwritten(path=Path(item["path"]), why=item["why"], changed=item["changed"]) for item in failed]
 
 
 def _caches(folder: Path) -> list[Path]:
@@ -179,15 +196,16 @@ def _caches(folder: Path) -> list[Path]:
 @click.command(context_settings=HELP)
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...",
                 type=click.Path(exists=True, file_okay=False, path_type=Path))  # fmt: skip
-def recover(folders: tuple[Path, ...]) -> None:
+@click.option("--force", is_flag=True, help="Write also to files that others have written since.")
+def recover(folders: tuple[Path, ...], force: bool) -> None:
     """Write to their files what delegates that were killed have left in a folder of mpiox_delegate_cache_dir.
 
     Caches of delegates that run are left alone. The exit status is 1 when a file could not be written: it is named, and
-    its cache stays for another trial.
+    its cache stays for another trial. So it is where others have written the file since.
     """
     whole = True
     for cache in (cache for folder in folders for cache in _caches(folder)):
-        moved, failed = recover_cache(cache)
+        moved, failed = recover_cache(cache, folders, force=force)
         if moved == _IN_USE:
             click.echo(f"{cache}: its delegate runs")
         elif moved == _RESTARTED:
@@ -199,8 +217,9 @@ def recover(folders: tuple[Path, ...]) -> None:
             whole = False
         else:
             click.echo(f"{cache}: {size_text(moved)} brought to their files")
-        for path, code in failed:
-            click.echo(f"{path} cannot be written: {os.strerror(code)}; its bytes are in {cache}", err=True)
+        for item in failed:
+            all_the_same = ": --force writes them all the same" if item.changed else ""
+            click.echo(f"{item.path} {item.why}; its bytes are in {cache}{all_the_same}", err=True)
             whole = False
     if not whole:
         raise SystemExit(1)

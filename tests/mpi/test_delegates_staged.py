@@ -21,6 +21,7 @@ from support.staged import (
     CHECKPOINT_BYTES,
     CHECKPOINTS,
     RANKS,
+    asked,
     check_program,
     checkpoint,
     fill,
@@ -85,13 +86,6 @@ def hints(**more: str | int) -> dict[str, str]:
     words = {"mpiox_delegates": 2, "mpiox_delegate_cache": "2m", "mpiox_delegate_page": "16k", "striping_unit": "16k",
              "mpiox_close": "staged", **more}  # fmt: skip
     return {**preload_environment(), "MPIOX_HINTS": "*:" + ":".join(f"{name}={value}" for name, value in words.items())}
-
-
-def asked(*words: str | pathlib.Path) -> tuple[int, str]:
-    """Return status and messages of a command under `mpiio-ext delegates`."""
-    done = subprocess.run(["mpiio-ext", "delegates", *map(str, words)], capture_output=True, text=True, timeout=120,
-                          check=False)  # fmt: skip
-    return done.returncode, done.stdout + done.stderr
 
 
 #: One file, or hints by which it is four subfiles, whose unit is no part of a page.

@@ -79,9 +79,10 @@ int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instan
     return out->code;
 }
 
-static void tell_left(void *cache, const char *file, int sys_errno)
+static void tell_left(void *cache, const mpiox_cache_left *left)
 {
-    mpiox_process_notify("%s cannot be written: %s; its bytes are in %s", file, strerror(sys_errno), (char *)cache);
+    mpiox_process_notify("%s %s; its bytes are in %s: mpiio-ext delegates recover%s", left->file, left->why,
+                         (char *)cache, left->changed ? " --force writes them all the same" : "");
 }
 
 /* A thread. What earlier jobs have left on this node's disks; the memory that clients of other nodes will write to. */

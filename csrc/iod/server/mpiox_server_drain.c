@@ -27,6 +27,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "mpiox_server_files.h"
 #include "mpiox_server_flush.h"
@@ -240,6 +241,32 @@ static int64_t gather(mpiox_server *server, mpiox_io *io, double pace)
     return bytes;
 }
 
+/* A pass over the file is over, or waits for its rate: what it looks like now is this job's doing, for who recovers the
+ * cache (mpiox_cache_family.h). Not under a staging name, by which nobody else knows it. */
+static void look_at_file(mpiox_server *server, int32_t number)
+{
+    mpiox_server_file *file = &server->files[number];
+    mpiox_file_record *record = record_of(server, number);
+    mpiox_storage *storage = file->storage;
+    const int64_t begun = atomic_load(&record->begun_ns);
+    mpiox_error ignored;
+    struct stat status;
+    if (server->cache.header->kept[0] == '\0' || begun == 0 || file->writers > 0 ||
+        has(server, number, MPIOX_FILE_HIDDEN))
+        return;
+    file->drain.ending = true;
+    pthread_mutex_unlock(&server->lock);
+    bool seen = mpiox_storage_pin(storage, &ignored) == MPIOX_OK;
+    if (seen) {
+        seen = fstat(storage->fd, &status) == 0;
+        mpiox_storage_unpin(storage);
+    }
+    pthread_mutex_lock(&server->lock);
+    file->drain.ending = false;
+    if (seen)
+        mpiox_cache_see(record, &status, begun);
+}
+
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static void note_failure(mpiox_server *server, int32_t number, int code)
@@ -451,8 +478,11 @@ bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io)
     if (pace > 0)
         server->drain_at = (now > server->drain_at ? now : server->drain_at) + (double)bytes / pace;
     const int code = mpiox_server_flush_behind(server, io);
-    if (file->storage != NULL && is_draining(server, number))
-        note_failure(server, number, code);
+    if (file->storage == NULL || !is_draining(server, number))
+        return true;
+    note_failure(server, number, code);
+    if ((pace > 0 || file->drain.next == file->drain.count) && !file->drain.ending)
+        look_at_file(server, number);
     return true;
 }
 

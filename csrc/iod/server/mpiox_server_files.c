@@ -396,6 +396,9 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
     record->device = (uint64_t)status->st_dev;
     record->inode = (uint64_t)status->st_ino;
     memcpy(record->path, slot->text, sizeof record->path);
+    atomic_store(&record->seen_ns, 0);
+    atomic_store(&record->begun_ns, 0);
+    mpiox_cache_see(record, status, 0);
     atomic_store(&record->end, 0);
     atomic_store(&record->drain_errno, 0);
     atomic_store(&record->collectives, 0);
@@ -511,6 +514,8 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
     mpiox_error *error = &slot->error;
     int code = MPIOX_E_ARG, access = O_RDONLY;
     pthread_mutex_unlock(&server->lock);
+    while (atomic_load(&server->cache.header->adopting)) /* else that could be written over what this one writes */
+        poll(NULL, 0, 1);
     (void)mpiox_error_set(error, MPIOX_OK, 0, -1, -1, "");
     if (memchr(slot->text, '\0', sizeof slot->text) == NULL)
         (void)mpiox_error_set(error, MPIOX_E_ARG, ENAMETOOLONG, -1, -1, "open");

@@ -515,8 +515,10 @@ static void serve_once(service *self)
     const bool leaving = now < self->leaving;
     if (now >= self->next_beat || leaving) {
         atomic_fetch_add(&server->cache.header->beat, now >= self->next_beat);
-        if (now >= self->next_beat)
+        if (now >= self->next_beat) {
+            atomic_store(&server->cache.header->alive_ns, mpiox_cache_time_ns());
             self->next_beat = now + beat_s;
+        }
         look_after_clients(self);
         if (atomic_load(&server->cache.header->torn) != MPIOX_TORN_NOT)
             mpiox_server_tear();

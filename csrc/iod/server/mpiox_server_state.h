@@ -127,6 +127,7 @@ typedef struct mpiox_server_file {
     uint32_t tree;           /* frames that wait to be flushed, dropped or cut, by page */
     int64_t position;        /* page where the I/O threads go on */
     int32_t syncing;         /* flush barriers whose fsync has not ended */
+    int32_t writers;         /* threads that write it */
     mpiox_ahead_record ahead;
     int64_t stamp; /* no other record of any delegate has it; above 0 */
     mpiox_server_drain drain;
