@@ -36,8 +36,9 @@ _IN_USE, _RESTARTED = -5, -8
 _REPORT_BYTES = 1 << 18
 
 
-def final_name(path: Path) -> Path:
+def final_name(path: Path | str) -> Path:
     """Return the name that a file will have; its own where it has it already."""
+    path = Path(path)
     hidden = path.name.startswith(".") and path.name.endswith(_SUFFIX)
     return path.with_name(path.name[1 : -len(_SUFFIX)]) if hidden else path
 
@@ -80,11 +81,26 @@ def left_by(delegates: Iterable[DelegateStatus], wanted: set[Path]) -> Iterator[
                            where=where)
 
 
+def _clash(staging: Path) -> str:
+    """As mpiox_storage_staging_clash()."""
+    return f"is whole as {staging}, and does not get its name, which exists by now: rename one of them"
+
+
+def _is_whole(staging: Path) -> bool:
+    """Return whether nobody has bytes of a file any more: all have said so beside it."""
+    try:
+        return set(staging.with_name(f"{staging.name}.parts").read_bytes()) == {ord("+")}
+    except OSError:
+        return False
+
+
 def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
     """Return the files that are not whole and that no delegate has, and what is known of them."""
     texts = {}
     for path in wanted - {item.path for item in left}:
-        if staging_name(path).exists():
+        if path.exists() and _is_whole(staging_name(path)):
+            texts[path] = _clash(staging_name(path))
+        elif staging_name(path).exists():
             texts[path] = f"is not whole, and no delegate of this host writes it: what there is of it is in " \
                           f"{staging_name(path)}"  # fmt: skip
         elif not path.exists():
@@ -95,6 +111,8 @@ def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
 def _why(item: Left) -> str:
     """Return what keeps a file from being whole."""
     staging = staging_name(item.path)
+    if item.code == errno.EEXIST and not item.dirty_bytes:
+        return _clash(staging)
     if item.code == errno.ENOENT and not item.dirty_bytes and not Path(f"{staging}.parts").exists():
         return f"does not get its name: {staging}.parts was removed, which says who has bytes of it; when its " \
                f"delegates have none left, all of it is in {staging}"  # fmt: skip
@@ -112,13 +130,16 @@ class _Waiting:
         """Return whether all is written, and what has been wrong for too long, by file."""
         left = list(left_by((row.status for row in watch.look()), self._wanted))
         nobodys = _nobodys(self._wanted, left)
-        stuck = {item.path: _why(item) for item in left if item.code}
+        clashes = {item.path for item in left if item.code == errno.EEXIST}
+        stuck = {item.path: _why(item) for item in left
+                 if item.code and (item.path not in clashes or item.path.exists())}  # fmt: skip
         now_s = time.monotonic()
         self._since_s = {path: self._since_s.get(path, now_s) for path in (*nobodys, *stuck)}
         failed = {item.path: "is a scratch file: it goes with its job, and is never written"
                   for item in left if item.scratch}  # fmt: skip
         failed |= {path: text for path, text in nobodys.items() if now_s - self._since_s[path] >= _GRACE_S}
-        failed |= {path: text for path, text in stuck.items() if now_s - self._since_s[path] >= self._patience_s}
+        failed |= {path: text for path, text in stuck.items()
+                   if path in clashes or now_s - self._since_s[path] >= self._patience_s}  # fmt: skip
         return not left and not nobodys, failed
 
 
@@ -169,11 +190,13 @@ class Unwritten:
     path : its final name.
     why : what keeps them from it; follows the name in a sentence.
     changed : others have written it since.
+    whole : none are left, but something else has its name.
     """
 
     path: Path
     why: str
     changed: bool
+    whole: bool
 
 
 def recover_cache(path: Path, folders: Iterable[Path] = (), *, force: bool = False) -> tuple[int, list[Unwritten]]:
@@ -186,7 +209,8 @@ def recover_cache(path: Path, folders: Iterable[Path] = (), *, force: bool = Fal
     text, near = ffi.new("char[]", _REPORT_BYTES), os.fsencode(";".join(map(str, folders)))
     moved = int(lib.mpiio_ext_delegates_recover(os.fsencode(path), near, force, text, _REPORT_BYTES))
     failed = json.loads(ffi.string(text).decode()) if moved >= 0 else []
-    return moved, [Unwritten(path=Path(item["path"]), why=item["why"], changed=item["changed"]) for item in failed]
+    return moved, [Unwritten(path=Path(item["path"]), why=item["why"], changed=item["changed"], whole=item["whole"])
+                   for item in failed]  # fmt: skip
 
 
 def _caches(folder: Path) -> list[Path]:
@@ -219,7 +243,8 @@ def recover(folders: tuple[Path, ...], force: bool) -> None:
             click.echo(f"{cache}: {size_text(moved)} brought to their files")
         for item in failed:
             all_the_same = ": --force writes them all the same" if item.changed else ""
-            click.echo(f"{item.path} {item.why}; its bytes are in {cache}{all_the_same}", err=True)
+            where = "" if item.whole else f"; its bytes are in {cache}{all_the_same}"
+            click.echo(f"{item.path} {item.why}{where}", err=True)
             whole = False
     if not whole:
         raise SystemExit(1)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import time
 
 import pytest
 
 from support.launch import launcher, marked_processes, preload_environment
 from support.processes import job
-from support.staged import CHECKPOINTS, RANKS, asked, checkpoint, kill_at_once
+from support.staged import CHECKPOINTS, RANKS, asked, checkpoint, kill_at_once, names, whole
 from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -42,6 +43,21 @@ def leave(folder: pathlib.Path, *, per_node: int = 0, rate: int = 1, after_s: fl
         kill_at_once(marked_processes(running.marker))
         assert not running.left(GRACE_S)
     return hints
+
+
+def run(folder: pathlib.Path, log: str, more: str, pause_s: float, until: str = "") -> str:
+    """Run a job that makes a file; kill all of it when it says so, or let it end. Returns what it said."""
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
+            f"mpiox_close=staged:{more}"  # fmt: skip
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(folder), "1", str(pause_s)]
+    with job(command, folder.parent / log, {**preload_environment(), "MPIOX_HINTS": hints.rstrip(":")}) as running:
+        if until:
+            running.wait_for(until, LIMIT_S)
+            kill_at_once(marked_processes(running.marker))
+        else:
+            assert running.status(LIMIT_S) == 0, running.text()
+        assert not running.left(GRACE_S)
+        return running.text()
 
 
 def over(before: bytes) -> bytes:
@@ -161,3 +177,87 @@ def test_nodes_one_after_the_other(tmp_path: pathlib.Path, changed: bool) -> Non
     status, text = asked("recover", tmp_path / "second")
     assert status == changed, text
     assert path.read_bytes() == (bytes(10) if changed else checkpoint(0))
+
+
+PARTS = ("", "mpiox_subfiles=4:mpiox_subfile_unit=7000:")
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_one_crash_after_the_other(tmp_path: pathlib.Path, parts: str) -> None:
+    """What each leaves gets another name, which is said, and the next job stages the file again: no half file ever.
+
+    recover then finds the first one's file, and completes it under that name.
+    """
+    (files := tmp_path / "files").mkdir()
+    (caches := tmp_path / "caches").mkdir()
+    path, aside = files / "checkpoint0", [f".checkpoint0.left-{number}.staging" for number in (1, 2)]
+    keep = f"mpiox_delegate_cache_dir={caches}:"
+    run(files, "log0", f"{keep}{parts}mpiox_drain_rate=1", 600, "closed 0")
+    for number in (1, 2):
+        said = run(files, f"log{number}", f"{parts}mpiox_drain_rate=1", 600, "closed 0")
+        assert f"{path}: {files}/.checkpoint0.staging was left by a job that was killed; it is called " \
+               f"{files}/{aside[number - 1]} from now on" in said, said  # fmt: skip
+        assert names(files) == {name for staging in (*aside[:number], ".checkpoint0.staging")
+                                for name in (staging, f"{staging}.parts")}  # fmt: skip
+    said = run(files, "log3", parts, 0)
+    assert "left-3.staging from now on" in said, said
+    assert whole(path) == checkpoint(0)
+    assert asked("recover", caches)[0] == 0
+    assert not list(caches.iterdir())
+    assert whole(files / "checkpoint0.left-1") == whole(path) == checkpoint(0)
+    assert asked("wait", path, files / "checkpoint0.left-1") == (0, "")
+
+
+def test_a_name_that_another_job_has_now(tmp_path: pathlib.Path) -> None:
+    """Two jobs make the same file at once: the second one leaves alone what the first still writes."""
+    (files := tmp_path / "files").mkdir()
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
+            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "1", "600"]
+    with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
+        running.wait_for("closed 0", LIMIT_S)
+        said = run(files, "other", "", 0)
+        assert f"{files}/checkpoint0: no name for what is not all written yet" in said, said
+        for pid in running.delegates():
+            os.kill(pid, signal.SIGUSR1)
+        running.wait_for(f"{files}/checkpoint0 is whole as {files}/.checkpoint0.staging, and does not", LIMIT_S)
+    assert whole(files / "checkpoint0") == whole(files / ".checkpoint0.staging") == checkpoint(0)
+
+
+def test_something_else_has_the_name(tmp_path: pathlib.Path) -> None:
+    """It is said at once, by the delegates, status and wait; when that is gone, the file gets its name."""
+    (files := tmp_path / "files").mkdir()
+    path = files / "checkpoint0"
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
+            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    clash = f"{path} is whole as {files}/.checkpoint0.staging, and does not get its name, which exists by now"
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "1", "600"]
+    with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
+        running.wait_for("closed 0", LIMIT_S)
+        path.write_bytes(b"other")
+        for pid in running.delegates():
+            os.kill(pid, signal.SIGUSR1)
+        running.wait_for(clash, LIMIT_S)
+        status, text = asked("wait", "--patience", "600s", "--timeout", "600s", path)
+        assert (status, clash in text) == (1, True), text
+        assert "whole, but its name exists" in asked("status", "--once")[1]
+        path.rename(path.with_name("other"))
+        assert asked("wait", "--patience", "60s", "--timeout", "60s", path) == (0, "")
+    assert whole(path) == checkpoint(0)
+
+
+def test_recover_where_something_else_has_the_name(tmp_path: pathlib.Path) -> None:
+    """All of it comes to the file, the cache goes, and the name is said, once."""
+    (files := tmp_path / "files").mkdir()
+    (caches := tmp_path / "caches").mkdir()
+    path = files / "checkpoint0"
+    run(files, "log", f"mpiox_delegate_cache_dir={caches}:mpiox_drain_rate=1", 600, "closed 0")
+    path.write_bytes(b"other")
+    status, text = asked("recover", caches)
+    clash = f"{path} is whole as {files}/.checkpoint0.staging, and does not get its name, which exists by now"
+    assert (status, text.count(clash), "its bytes are in" in text) == (1, 1, False), text
+    assert not list(caches.iterdir())
+    assert asked("recover", caches)[0] == 0
+    status, text = asked("wait", path)
+    assert (status, clash in text) == (1, True), text
+    assert path.read_bytes() == b"other" and whole(files / ".checkpoint0.staging") == checkpoint(0)

@@ -211,7 +211,8 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
 /* A delegate's cache on a disk that was left behind when all processes had been killed, or could not be written: bring
  * what it still holds to the files, and remove it when nothing is left. What others have written to a file since is not
  * written over, unless `force`; folders: where more caches of its job are (a list with ';'), or NULL. text: of which
- * files it could not, as a JSON list of {"path", "errno", "changed", "why"}. Bytes brought to the files, or below 0: it
+ * files it could not, as a JSON list of {"path", "errno", "changed", "whole",
+ * "why"}. Bytes brought to the files, or below 0: it
  * is another user's, is in use (-5), is of before a restart of this node (-8), or is no cache. */
 int64_t mpiio_ext_delegates_recover(const char *path, const char *folders, int force, char *text, int64_t text_bytes);
 /* Number of the counters in "counters"; name, unit and meaning of counter `index`, or NULL when there is none. */

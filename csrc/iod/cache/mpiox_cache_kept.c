@@ -13,7 +13,7 @@
 #include "mpiox_cache_family.h"
 #include "mpiox_storage_staging.h"
 
-enum { SECOND_NS = 1000000000, WHY_BYTES = 512, TIME_BYTES = 40 };
+enum { SECOND_NS = 1000000000, WHY_BYTES = MPIOX_CACHE_PATH_BYTES + 128, TIME_BYTES = 40 };
 
 /* Of this node's clock. */
 static const char *time_text(int64_t ns, char text[TIME_BYTES])
@@ -48,15 +48,19 @@ static int tell_failures(const mpiox_cache *cache, mpiox_cache_tell tell, void *
     int count = 0;
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         const mpiox_file_record *record = &cache->header->files[i];
-        if (!mpiox_cache_find_error(cache, i, 0, INT64_MAX, &error))
+        mpiox_cache_left left = {.file = mpiox_storage_staging_shown(record->path, file, sizeof file), .why = why};
+        if (mpiox_cache_find_error(cache, i, 0, INT64_MAX, &error)) {
+            explain(record, &error, why);
+            left.sys_errno = error.sys_errno;
+            left.changed = strcmp(error.what, MPIOX_CACHE_CHANGED) == 0;
+            count++;
+        } else if (atomic_load(&record->openers) > 0 && atomic_load(&record->drain_errno) == EEXIST) {
+            mpiox_storage_staging_clash(record->path, why, sizeof why);
+            left.whole = true;
+        } else {
             continue;
-        explain(record, &error, why);
-        const bool hidden = mpiox_storage_staging_final(record->path, file, sizeof file);
-        tell(context, &(mpiox_cache_left){.file = hidden ? file : record->path,
-                                          .why = why,
-                                          .sys_errno = error.sys_errno,
-                                          .changed = strcmp(error.what, MPIOX_CACHE_CHANGED) == 0});
-        count++;
+        }
+        tell(context, &left);
     }
     return count;
 }
@@ -118,4 +122,14 @@ void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_t
         for (const char *name = strtok_r(rest, ",;", &rest); name != NULL; name = strtok_r(NULL, ",;", &rest))
             recover_folder(name, own, folders, round == 0 ? tell : tell_nothing);
     }
+}
+
+void mpiox_cache_clash_text(const char *staging, char *text, size_t bytes)
+{
+    mpiox_storage_staging_clash(staging, text, bytes);
+}
+
+const char *mpiox_cache_shown_name(const char *path, char *room, size_t bytes)
+{
+    return mpiox_storage_staging_shown(path, room, bytes);
 }

@@ -14,6 +14,7 @@
 #define MPIOX_CACHE_KEPT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct mpiox_cache_left { /* of a file bytes are left */
@@ -21,6 +22,7 @@ typedef struct mpiox_cache_left { /* of a file bytes are left */
     const char *why;              /* what is to be said after that name */
     int sys_errno;
     bool changed; /* somebody else has written it since */
+    bool whole;   /* no bytes of it are left, but it has not got its name */
 } mpiox_cache_left;
 
 typedef void (*mpiox_cache_tell)(void *context, const mpiox_cache_left *left);
@@ -41,5 +43,9 @@ int64_t mpiox_cache_recover_kept(const char *path, const mpiox_cache_recovering 
  * used is left alone, and so are copies of what other nodes may still write. tell: the context is the name of the
  * cache. */
 void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_tell tell);
+
+/* What is to be said of a file: mpiox_storage_staging_clash() and _shown(). */
+void mpiox_cache_clash_text(const char *staging, char *text, size_t bytes);
+const char *mpiox_cache_shown_name(const char *path, char *room, size_t bytes);
 
 #endif

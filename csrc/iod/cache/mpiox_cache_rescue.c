@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -299,7 +300,8 @@ static void end_staging(const mpiox_cache *cache)
         int code = sync_file(record);
         if (code == 0)
             code = mpiox_storage_staging_end(record->path, record->part, record->device, record->inode, &renamed);
-        if (code == 0 || code == EAGAIN) { /* EAGAIN: who has the file open looks after the rest */
+        atomic_store(&record->drain_errno, code == EEXIST ? code : 0);
+        if (code == 0 || code == EAGAIN || code == EEXIST) { /* EAGAIN: who has the file open looks after the rest */
             atomic_fetch_and(&record->flags, ~both);
         } else {
             (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "rescue: giving a file its name");
@@ -357,6 +359,19 @@ static void forget_scratch(const mpiox_cache *cache)
     }
 }
 
+/* Those that a next job has set aside have another staging name now. */
+static void find_files(const mpiox_cache *cache)
+{
+    char own[MPIOX_CACHE_PATH_BYTES], found[MPIOX_CACHE_PATH_BYTES];
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        mpiox_file_record *record = &cache->header->files[i];
+        if (atomic_load(&record->openers) < 1 || !mpiox_storage_staging_final(record->path, own, sizeof own))
+            continue;
+        mpiox_storage_staging_find(record->path, record->device, record->inode, found, sizeof found);
+        memcpy(record->path, found, sizeof found);
+    }
+}
+
 /* Copies whose originals are not in the file. */
 static bool is_needed(const mpiox_file_record *record)
 {
@@ -391,6 +406,7 @@ int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone, bool fo
     if (mpiox_cache_is_serving(cache, true))
         return -1;
     forget_scratch(cache);
+    find_files(cache);
     if (all_are_gone)
         take_copies(cache);
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) { /* of an earlier trial */

@@ -239,6 +239,11 @@ void mpiox_server_set_peers(mpiox_server *server, const mpiox_server_peers *peer
     server->peers = *peers;
 }
 
+void mpiox_server_set_tell_clash(mpiox_server *server, void (*tell)(const char *staging))
+{
+    server->tell_clash = tell;
+}
+
 void mpiox_server_seal(mpiox_server *server)
 {
     mpiox_segment_hide(&server->segment, &server->address);
