@@ -14,7 +14,9 @@ staged      ``mpiox_close=staged`` with ``--delegates`` delegates, whose caches 
 
 What is written: ``segments``, eight arrays by a collective call each; ``blocks``, 32 KiB each by independent calls,
 dealt to the ranks in turn for each of 24 unknowns, as FLASH-IO does; ``hdf5``, eight datasets by h5py, collectively;
-``pnetcdf``, eight variables, collectively.
+``pnetcdf``, eight variables, collectively. ``flashio``, ``s3dio`` (PnetCDF) and ``vpicio`` (HDF5, one file that stays
+open) are the C programs of ``tests/programs/codes``, which sleep between checkpoints and verify what they read; what
+they compute natively is the computing alone, and no thread writes a copy.
 
 A rank computes until it has had so much processor time (``--compute cpu``), or sleeps as one whose accelerator computes
 (``sleep``). Waiting is the time inside open, writes and close, the longest of the ranks, and behind the last checkpoint
@@ -30,6 +32,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -44,6 +47,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from support import codes
 from support.cbuild import slow_storage
 
 if TYPE_CHECKING:
@@ -54,6 +58,8 @@ if TYPE_CHECKING:
 WAYS = ("compute", "native", "double", "staged")
 BURST = "nc_burst_buf=enable;nc_burst_buf_dirname="
 ARRAYS, BLOCK, UNKNOWNS = 8, 32 << 10, 24
+PROGRAMS = ("flashio", "s3dio", "vpicio")
+LOOP = re.compile(r"^\w+ loop ([0-9.]+) s, waits ([0-9.]+) s$", re.MULTILINE)
 
 
 def content(number: int, rank: int, size: int) -> Bytes:
@@ -115,6 +121,8 @@ WRITERS = {"segments": segments, "blocks": blocks, "hdf5": hdf5, "pnetcdf": pnet
 
 def ways(options: argparse.Namespace) -> tuple[str, ...]:
     """Return those that can be had."""
+    if options.through in PROGRAMS:
+        return ("native", "staged")
     if options.through != "pnetcdf":
         return WAYS
     from mpiio_ext.bench import pnetcdf as library
@@ -139,6 +147,31 @@ def found(through: str, path: Path, ranks: int, size: int) -> list[Bytes]:
         else:
             arrays = whole.reshape(UNKNOWNS * (size // (BLOCK * UNKNOWNS)), ranks, BLOCK)
     return [arrays[:, rank].ravel() for rank in range(ranks)]
+
+
+def program(options: argparse.Namespace, folder: Path) -> list[str]:
+    """Return the command of an unchanged code whose checkpoints, or steps, are of about so many bytes."""
+    size = options.megabytes << 20
+    arguments = {
+        "flashio": (16, max(1, size // (options.ranks * UNKNOWNS * BLOCK)), options.times),  # blocks of 16^3 doubles
+        "s3dio": (round((size / 128) ** (1 / 3)), options.times),  # 16 doubles a point
+        "vpicio": (size // (options.ranks * 32), options.times),  # 8 properties of 4 bytes
+    }[options.through]
+    return [*codes.CODES[options.through].program(), str(folder / "checkpoint"), *map(str, arguments)]
+
+
+def result(options: argparse.Namespace, way: str, done: subprocess.CompletedProcess[str]) -> dict[str, float] | None:
+    """Return what a run says of itself, or nothing where it failed."""
+    if done.returncode != 0:
+        return None
+    if options.through in PROGRAMS:
+        said = LOOP.search(done.stdout)
+        if said is None or f"{options.through} verified" not in done.stdout:
+            return None
+        loop, wait = map(float, said.groups())
+        return {"loop": loop, "wait": wait} | ({"alone": loop - wait} if way == "native" else {})
+    row = next((line for line in done.stdout.splitlines() if line.startswith("RESULT ")), None)
+    return json.loads(row[7:]) if row is not None else None
 
 
 class Thread:
@@ -255,6 +288,7 @@ def launch(options: argparse.Namespace, way: str, slow: Path) -> dict[str, float
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OPENBLAS_NUM_THREADS": "1",
             "LD_PRELOAD": str(slow), "SLOW_STORAGE_PATH": str(folder), "SLOW_STORAGE_LINE": str(line),
             "SLOW_STORAGE_US": str(options.latency_us), "SLOW_STORAGE_MBPS": str(options.mbps),
+            "CODES_COMPUTE_S": str(options.seconds),
         }
         if way != "staged":  # the binding of PnetCDF has this library loaded
             environment["MPIOX_HINTS"] = "*:mpiox_enable=false"
@@ -267,22 +301,23 @@ def launch(options: argparse.Namespace, way: str, slow: Path) -> dict[str, float
         if options.cache_dir:
             hints.append(f"mpiox_delegate_cache_dir={options.cache_dir}")
         run = [str(tools / "mpiio-ext"), "run", *(word for hint in hints for word in ("-H", hint)), "--"]
-        command = [str(mpirun), "-n", str(options.ranks), *(run if way == "staged" else []), sys.executable, __file__,
-                   "--work", str(folder), way, *sys.argv[1:]]  # fmt: skip
+        words = [sys.executable, __file__, "--work", str(folder), way, *sys.argv[1:]]
+        if options.through in PROGRAMS:
+            words = program(options, folder)
+        command = [str(mpirun), "-n", str(options.ranks), *(run if way == "staged" else []), *words]
         looking = Looking()
         looking.start()
         begun = time.monotonic()
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
         job = time.monotonic() - begun
         looking.end()
-        row = next((line for line in done.stdout.splitlines() if line.startswith("RESULT ")), None)
-        if done.returncode != 0 or row is None:
+        measured = result(options, way, done)
+        if measured is None:
             sys.exit(f"{' '.join(command)} failed:\n{done.stdout}\n{done.stderr}")
         if done.stderr:
             print(done.stderr, file=sys.stderr)
-        measured = json.loads(row[7:])
-        if way != "compute":
-            compare(options, folder, measured["size"])
+        if way != "compute" and options.through not in PROGRAMS:
+            compare(options, folder, int(measured["size"]))
         return {**measured, "job": job, "memory": max(looking.most.values(), default=0),
                 "cap": max(looking.caps.values(), default=0)}  # fmt: skip
 
@@ -308,13 +343,15 @@ def spread(values: list[float], form: str) -> str:
 
 def show(options: argparse.Namespace, runs: dict[str, list[dict[str, float]]]) -> None:
     """Print a table in Markdown."""
-    print(f"{options.through}: {options.times} times {options.seconds:g} s ({options.compute}) and "
+    how = "sleep" if options.through in PROGRAMS else options.compute
+    print(f"{options.through}: {options.times} times {options.seconds:g} s ({how}) and "
           f"{options.megabytes} MiB, {options.ranks} ranks, load {os.getloadavg()[0]:.1f}\n")  # fmt: skip
     print("| way | waits s | of native's | loop, of the computing alone | job s | memory of a delegate, of its cache |")
     print("|---|---|---|---|---|---|")
+    alones = [row["loop"] for row in runs["compute"]] if "compute" in runs else [row["alone"] for row in runs["native"]]
     for way, rows in runs.items():
         shares = [mine["wait"] / native["wait"] for native, mine in zip(runs["native"], rows, strict=True)]
-        loops = [mine["loop"] / alone["loop"] for alone, mine in zip(runs["compute"], rows, strict=True)]
+        loops = [mine["loop"] / alone for alone, mine in zip(alones, rows, strict=True)]
         memory = max(row["memory"] for row in rows) >> 20 if way == "staged" else 0
         text = f"{memory} MiB, {rows[0]['cap'] >> 20} MiB" if memory else "–"
         print(f"| {way} | {spread([row['wait'] for row in rows], '.3f')} | {spread(shares, '.1%')} | "
@@ -333,7 +370,7 @@ def main() -> None:
     parser.add_argument("--compute", choices=("cpu", "sleep"), default="cpu")
     parser.add_argument("--megabytes", type=int, default=128, help="MiB of a checkpoint")
     parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--through", choices=tuple(WRITERS), default="segments")
+    parser.add_argument("--through", choices=(*WRITERS, *PROGRAMS), default="segments")
     parser.add_argument("--hints", action="append", default=[], metavar="HINT=VALUE", help="further ones, for staged")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--latency-us", type=int, default=2000, help="of each request")

@@ -281,6 +281,9 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_mpi_view_judge.c
     csrc/entry/mpi/mpiox_nonblocking.c
     csrc/entry/mpi/mpiox_pnetcdf.c
+    csrc/entry/mpi/mpiox_posix.c
+    csrc/entry/mpi/mpiox_posix_own.c
+    csrc/entry/mpi/mpiox_posix_wait.c
     csrc/entry/mpi/mpiox_launcher.c
     csrc/entry/mpi/mpiox_tools.c
     csrc/entry/mpi/mpiox_witness.c

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,16 @@ from mpiio_ext.common.units import count_text, size_text
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:
-    from mpiio_ext.subfiles.stored import Finding, Stored
+    from mpiio_ext.subfiles.findings import Finding
+    from mpiio_ext.subfiles.folders import Orphan
+    from mpiio_ext.subfiles.stored import Stored
 
 _COMMANDS = {
     "merge": (__name__, "merge", "Make one plain file of a file that is stored as several."),
     "split": (__name__, "split", "Store a plain file as several."),
     "info": (__name__, "info", "Show what an index says, and its subfiles."),
     "check": (__name__, "check", "Examine whether files are whole: index, subfiles, lengths."),
+    "mv": (__name__, "mv", "Rename a file that is stored as several."),
     "rm": (__name__, "rm", "Remove files that are stored as several."),
     "mount": (__name__, "mount", "Show such files as one each, to every program, read-only."),
 }
@@ -108,6 +111,9 @@ def merge(
     from mpiio_ext.subfiles import merge as work
 
     target = _target(file, output, ".merged", in_place=in_place)
+    if in_place and unfinished:
+        raise click.UsageError("--in-place removes the subfiles, of which --unfinished may take a part: give -o OUT, "
+                               "look at OUT, then `mpiio-ext subfiles rm FILE`")  # fmt: skip
     with _bar("subfiles merge") as begin:
         done = work.merge(file, target, layout=layout, unfinished=unfinished, verified=verify,
                           threads=threads, advance=begin)  # fmt: skip
@@ -115,8 +121,7 @@ def merge(
     _say(f"{done.target}: {done.size:,} B ({how})")
     if done.unfinished:
         tell(f"{file}: was not closed: what no rank had written by then is missing, or zeros")
-    for path in done.left:
-        tell(f"{path}: is no subfile of this file, and stays")
+    _tell_foreign(done.left, ", and stays")
 
 
 @click.command(context_settings=HELP)
@@ -171,6 +176,7 @@ def _allocated(path: Path) -> int:
 def info(file: Path, layout: str, as_json: bool) -> None:
     """Show what the index FILE says, and the subfiles with their sizes."""
     from mpiio_ext.cli.tables import print_table
+    from mpiio_ext.subfiles.findings import in_lines
     from mpiio_ext.subfiles.stored import examine, find
 
     stored = find(file, layout)
@@ -185,8 +191,8 @@ def info(file: Path, layout: str, as_json: bool) -> None:
         (_shown(one["path"], file), f"{one['size_bytes']:,} B", f"{one['allocated_bytes']:,} B")
         for one in shown["subfiles"]
     ])  # fmt: skip
-    for one in wrong:
-        _say(one)
+    for line in in_lines(stored, wrong):
+        _say(line)
 
 
 def _shown(path: str, file: Path) -> str:
@@ -199,49 +205,133 @@ def _shown(path: str, file: Path) -> str:
 @click.command(context_settings=HELP)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @_layout_option()
-@json_option("Print JSON: a list with one object for each file.")
+@json_option("Print JSON: a list with one object for each file, and for each folder without an index.")
 def check(files: tuple[Path, ...], layout: str, as_json: bool) -> None:
     """Examine whether FILEs are whole: checksum and state of the index; missing, short, too long, foreign subfiles.
 
-    The exit status is 1 where one is not, 2 where one is no index, or a damaged one.
+    Of a folder, all indexes in it are examined, and folders NAME.subfiles are found that no index speaks of. The exit
+    status is 1 where one is not whole, or without an index, and 2 where one is no index, or a damaged one. Foreign
+    files in the folder of a file that is whole are told, and no failure.
     """
-    from mpiio_ext.subfiles.stored import find, problems
-
-    found, status = [], 0
+    found, status = list[dict[str, Any]](), 0
     for file in files:
         try:
-            stored = find(file, layout)
-            lengths, wrong = problems(stored)
+            paths, orphans = _in_folder(file) if file.is_dir() and layout == "own" else ([file], [])
         except MpiioExtError as error:
+            paths, orphans = [], []
             tell(error)
             status = error.exit_status
-            continue
-        found.append(_as_dict(stored, lengths, wrong))
-        status = max(status, FAILED if wrong else 0)
-        if not as_json:
-            for one in wrong:
+        for path in paths:
+            try:
+                found.append(_checked(path, layout, quiet=as_json))
+            except MpiioExtError as error:
+                tell(error)
+                status = error.exit_status
+        for one in orphans:
+            problem = {"kind": "orphan", "path": str(one.folder), "text": str(one)}
+            found.append({"path": str(one.folder), "count": len(one.subfiles), "size_bytes": one.size,
+                          "subfiles": [{"path": str(path)} for path in one.subfiles], "problems": [problem]})
+            if not as_json:
                 _say(one)
-            if not wrong:
-                _say(f"{file}: whole, {found[-1]['size_bytes']:,} B in {count_text(len(lengths), 'subfile')}")
+        if file.is_dir() and not paths and not orphans and not as_json:
+            _say(f"{file}: no file in it is stored as several")
     if as_json:
         click.echo(json.dumps(found, indent=2))
-    raise SystemExit(status)
+    raise SystemExit(max(status, FAILED if any(one["problems"] for one in found) else 0))
+
+
+def _in_folder(folder: Path) -> tuple[list[Path], list[Orphan]]:
+    """Return the indexes in a folder, and the folders of subfiles that none speaks of."""
+    from mpiio_ext.subfiles.folders import indexes, orphans
+
+    return indexes(folder), orphans(folder)
+
+
+def _checked(file: Path, layout: str, *, quiet: bool) -> dict[str, Any]:
+    """Return what a file is, as JSON has it; unless `quiet`, say whether it is whole."""
+    from mpiio_ext.subfiles.findings import in_lines
+    from mpiio_ext.subfiles.folders import others_in, problems
+    from mpiio_ext.subfiles.stored import find
+
+    stored = find(file, layout)
+    lengths, wrong = problems(stored)
+    found, others = _as_dict(stored, lengths, wrong), others_in(stored)
+    if quiet:
+        return found | {"foreign": [str(path) for path in others]}
+    for line in in_lines(stored, wrong):
+        _say(line)
+    if not wrong:
+        _say(f"{file}: whole, {found['size_bytes']:,} B in {count_text(len(lengths), 'subfile')}")
+    _tell_foreign(others)
+    return found
+
+
+@click.command(context_settings=HELP)
+@_file()
+@click.argument("target", type=click.Path(path_type=Path), metavar="NEW")
+def mv(file: Path, target: Path) -> None:
+    """Rename FILE, an index, and with it the folder of its subfiles, to NEW, or into NEW where that is a folder.
+
+    Nothing is replaced. At each moment, and after a kill, the file is whole under one of the names; started again, it
+    ends. So it does where the index alone was renamed by hand.
+    """
+    from mpiio_ext.subfiles.move import move
+
+    _say(f"{file}: is {move(file, target)} now")
 
 
 @click.command(context_settings=HELP)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
-def rm(files: tuple[Path, ...]) -> None:
+@click.option("--orphans", is_flag=True, help="FILEs are folders: remove what `check` finds in them without an index.")
+def rm(files: tuple[Path, ...], orphans: bool) -> None:
     """Remove FILEs that are stored as several: subfiles, their folder, and the index.
 
-    What is no index is refused, and so is one that a program writes.
+    What is no index is refused, and so is one that a program writes. All FILEs are tried; the exit status is 1 where
+    some could not be removed, 2 where none could.
     """
+    statuses = []
+    for file in files:
+        try:
+            statuses += _remove_orphans(file) if orphans else [_remove(file)]
+        except MpiioExtError as error:
+            tell(error)
+            statuses.append(error.exit_status)
+    if any(statuses):
+        raise SystemExit(max(statuses) if all(statuses) else FAILED)
+
+
+def _remove(file: Path) -> int:
     from mpiio_ext.subfiles.remove import remove
 
-    for file in files:
-        count, left = remove(file)
-        _say(f"{file}: removed with {count_text(count, 'subfile')}")
-        for path in left:
-            tell(f"{path}: is no subfile of this file, and stays")
+    count, left = remove(file)
+    _say(f"{file}: removed with {count_text(count, 'subfile')}")
+    _tell_foreign(left, ", and stays")
+    return 0
+
+
+def _remove_orphans(folder: Path) -> list[int]:
+    """Remove the orphans in a folder; return the status of each."""
+    from mpiio_ext.subfiles.folders import orphans, remove_orphan
+
+    found = orphans(folder)
+    for one in found:
+        if one.kept:
+            tell(_printable(str(one)))
+            continue
+        remove_orphan(one)
+        _say(f"{one.folder}: removed with {count_text(len(one.subfiles), 'subfile')}, {one.size:,} B")
+    if not found:
+        _say(f"{folder}: nothing in it is without an index")
+    return [FAILED if one.kept else 0 for one in found]
+
+
+def _tell_foreign(paths: Sequence[Path], more: str = "") -> None:
+    """Name what is in a folder of subfiles and none of them."""
+    from mpiio_ext.subfiles.findings import named
+
+    if paths:
+        tell(_printable(f"{paths[0].parent}: {named([path.name for path in paths])} in it: no subfile of this file"
+                        f"{more}"))  # fmt: skip
 
 
 @click.command(context_settings=HELP)
@@ -251,8 +341,9 @@ def rm(files: tuple[Path, ...]) -> None:
 def mount(path: Path, mountpoint: Path, foreground: bool) -> None:
     """Show a folder, or one index, at MOUNTPOINT: each file that is stored as several as one file, all else as it is.
 
-    It is read-only. It ends with ``fusermount3 -u MOUNTPOINT``, or ``umount``. An index of a file that is not whole is
-    shown as it is, a text. It needs FUSE (/dev/fuse, libfuse) and the extra: pip install 'mpiio_ext[mount]'.
+    It is read-only. It ends with ``fusermount3 -u MOUNTPOINT``, or ``umount``. A file that is not whole cannot be
+    opened (EIO); standard error, with --foreground, and the system's log say why. It needs FUSE (/dev/fuse, libfuse)
+    and the extra: pip install 'mpiio_ext[mount]'.
     """
     from mpiio_ext.subfiles import mount as work
 

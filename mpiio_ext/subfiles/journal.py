@@ -138,6 +138,15 @@ def cannot_write(path: Path, error: OSError) -> FileSystemError:
     return FileSystemError(error.errno, f"cannot be written: {error.strerror or error}", str(path))
 
 
+def keeping(error: FileSystemError, what: Path, journal: Path) -> FileSystemError:
+    """Return the error of a copy that goes on when it is started again, with what stays until then."""
+    parts = [what] if what.is_file() else list(what.iterdir())
+    held = sum(part.lstat().st_blocks * 512 for part in parts)
+    words = (f"{error.strerror}. What was copied stays, {held:,} B in {what}: the same command goes on. To give it up, "
+             f"remove that and {journal}")  # fmt: skip
+    return FileSystemError(error.errno, words, error.filename)
+
+
 def lock(descriptor: int, path: Path) -> None:
     """Hold a file until it is closed; a file system without locks does without.
 

@@ -27,7 +27,7 @@ from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.copying import Copy, processors, writers
 from mpiio_ext.subfiles.index import WHOLE, SubfilesError
-from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, lock, signature
+from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, keeping, lock, signature
 from mpiio_ext.subfiles.remove import remove_subfiles
 from mpiio_ext.subfiles.stored import Stored, find, refuse_copy, usable
 
@@ -93,8 +93,10 @@ def merge(
             raise SubfilesError(f"{target}: is an index; its subfiles would be lost: `mpiio-ext subfiles rm` it first")
     lengths, size = usable(stored, unfinished=unfinished)
     work = _Work(stored, final, size, in_place=in_place)
+    begun = False
     try:
         work.open()
+        begun = True
         bar = advance(_data_bytes(stored, lengths))
         copy = Copy(striping=stored.striping, size=size, plain=work.part, subfiles=stored.subfiles, out=True,
                     journal=work.journal, done=work.done, advance=bar,
@@ -106,7 +108,8 @@ def merge(
             verify(work.part, stored.subfiles, stored.striping, size, threads or processors())
         left = work.finish()
     except OSError as error:
-        raise cannot_write(final, error) from error
+        told = cannot_write(final, error)
+        raise (keeping(told, work.part, work.journal.path) if begun and work.part.exists() else told) from error
     finally:
         work.close()
     return Merged(target=final if target is None else target, size=size, method=copy.copier.method,
@@ -153,8 +156,13 @@ class _Work:
             self._descriptor = os.open(self.part, flags, 0o600)
             lock(self._descriptor, self.part)
         files.step("merge: opened")
-        os.ftruncate(self._descriptor, self.size)
-        self.journal.begin(self._head(os.fstat(self._descriptor)), self.done)
+        try:
+            os.ftruncate(self._descriptor, self.size)
+            self.journal.begin(self._head(os.fstat(self._descriptor)), self.done)
+        except OSError:
+            if not self.resumed:
+                self.part.unlink()
+            raise
         files.step("merge: journal")
 
     def _remove_stale(self) -> None:

@@ -2,31 +2,34 @@
 
 Problem. h5dump, ncdump and a script in Python know nothing of subfiles, and a merge of terabytes for one look is dear.
 
-Algorithm. A folder is shown at a mount point, by FUSE. Each index whose state is whole is shown as the logical file,
-and the folder NAME.subfiles beside it is not shown; all else is passed through. What an index says is kept until it
-changes. Subfiles are opened with the file and read by as many threads as FUSE has.
+Algorithm. A folder is shown at a mount point, by FUSE. Each index is shown as the logical file, and the folder
+NAME.subfiles beside it is not shown; all else is passed through. What an index says is kept until it changes. Subfiles
+are opened with the file and read by as many threads as FUSE has.
 
-Guarantees. Nothing can be changed through it. An index that is damaged, or of a file that is not whole, is shown as it
-is, a text; opening one whose subfiles are missing or short is an error (EIO), so nothing looks whole and is not.
+Guarantees. Nothing can be changed through it. Opening a file that is not whole, whose index is damaged, or whose
+subfiles are missing or short is an error (EIO), so nothing looks whole and is not; the system's log says why.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import errno
 import os
 import stat
+import syslog
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+import click
 
 from mpiio_ext.common.extras import needing
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 from mpiio_ext.subfiles import index
-from mpiio_ext.subfiles.index import FOLDER, WHOLE
-from mpiio_ext.subfiles.stored import Files, Stored, examine, find, read_range
+from mpiio_ext.subfiles.findings import in_lines
+from mpiio_ext.subfiles.index import FOLDER, WHOLE, SubfilesError
+from mpiio_ext.subfiles.stored import Files, Stored, examine, find, read_range, state_words
 
 with needing("mount", "`subfiles mount`"):
     try:
@@ -63,15 +66,16 @@ class Shown(mfusepy.Operations):  # type: ignore[misc] # it has no types
     ----------
     root : the folder that is shown.
     only : the one name in it that is shown; None: all.
+    tell : is called with the reason of each error of a file that is stored as several.
     """
 
     use_ns = True
 
-    def __init__(self, root: Path, only: str | None = None) -> None:
-        self._root, self._only = root, only
+    def __init__(self, root: Path, only: str | None, tell: Callable[[str], object]) -> None:
+        self._root, self._only, self._tell = root, only, tell
         self._lock, self._next = threading.Lock(), 1
         self._open: dict[int, _Open] = {}
-        self._known: dict[Path, tuple[tuple[int, ...], Stored | None]] = {}
+        self._known: dict[Path, tuple[tuple[int, ...], Stored | str | None]] = {}
 
     def _path(self, path: str) -> Path:
         """Return the path of what is shown; an error for what is not."""
@@ -89,8 +93,8 @@ class Shown(mfusepy.Operations):  # type: ignore[misc] # it has no types
             return False
         return self._stored(path.with_name(path.name.removesuffix(FOLDER))) is not None
 
-    def _stored(self, path: Path) -> Stored | None:
-        """Return the file that an index stands for; None: it is none that is whole."""
+    def _stored(self, path: Path) -> Stored | str | None:
+        """Return the file that an index stands for, or what is wrong with it; None: it is no index."""
         try:
             status = path.stat()
         except OSError:
@@ -102,12 +106,7 @@ class Shown(mfusepy.Operations):  # type: ignore[misc] # it has no types
             known = self._known.get(path)
         if known is not None and known[0] == key:
             return known[1]
-        found = None
-        if index.is_index(path):
-            with contextlib.suppress(MpiioExtError):
-                found = find(path)
-        if found is not None and found.state != WHOLE:
-            found = None
+        found = _found(path) if index.is_index(path) else None
         with self._lock:
             self._known[path] = key, found
         return found
@@ -128,7 +127,7 @@ class Shown(mfusepy.Operations):  # type: ignore[misc] # it has no types
         shown: dict[str, Any] = {name: getattr(status, name) for name in _ATTRIBUTES}
         shown |= {name: getattr(status, f"{name}_ns") for name in ("st_atime", "st_mtime", "st_ctime")}
         stored = self._stored(found) if stat.S_ISREG(status.st_mode) else None
-        if stored is not None:
+        if isinstance(stored, Stored):
             assert stored.size is not None
             shown["st_size"], shown["st_blocks"] = stored.size, -(-stored.size // 512)
         if not stat.S_ISLNK(status.st_mode):
@@ -159,7 +158,9 @@ class Shown(mfusepy.Operations):  # type: ignore[misc] # it has no types
         if stored is None:
             one = _Open(os.open(found, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
         else:
-            if examine(stored)[1]:
+            wrong = stored if isinstance(stored, str) else "; ".join(in_lines(stored, examine(stored)[1]))
+            if isinstance(stored, str) or wrong:
+                self._tell(wrong)
                 raise mfusepy.FuseOSError(errno.EIO)
             one = _Open(stored=stored, files=Files(stored.subfiles))
         with self._lock:
@@ -184,12 +185,28 @@ class Shown(mfusepy.Operations):  # type: ignore[misc] # it has no types
         return 0
 
 
+def _found(path: Path) -> Stored | str:
+    """Return the file that an index stands for, or what is wrong with it."""
+    try:
+        stored = find(path)
+    except MpiioExtError as error:
+        return str(error)
+    return stored if stored.state == WHOLE else f"{path}: {state_words(stored)}"
+
+
+def _tell(words: str) -> None:
+    """Say what is wrong on standard error, which in the background nobody has, and in the system's log."""
+    line = f"mpiio-ext: {words}".encode("utf-8", "backslashreplace").decode()
+    click.echo(line, err=True)
+    syslog.syslog(syslog.LOG_ERR, line)
+
+
 def mount(path: Path, mountpoint: Path, *, foreground: bool) -> None:
     """Show a folder, or one file, at a mount point; returns when it is shown, or with `foreground` when it is no more.
 
     Raises
     ------
-    ArgumentError
+    ArgumentError, SubfilesError
         The path or the mount point cannot be used.
     """
     root = path.resolve()
@@ -197,9 +214,9 @@ def mount(path: Path, mountpoint: Path, *, foreground: bool) -> None:
         raise ArgumentError(f"{mountpoint}: is no folder to mount at: make it first")
     if mountpoint.resolve() == root or root in mountpoint.resolve().parents:
         raise ArgumentError(f"{mountpoint}: is in what is to be shown; take a folder elsewhere")
-    if root.is_file():
-        find(path)
-    shown = Shown(root, None) if root.is_dir() else Shown(root.parent, root.name)
+    if root.is_file() and isinstance(wrong := _found(path), str):
+        raise SubfilesError(wrong)
+    shown = Shown(root, None, _tell) if root.is_dir() else Shown(root.parent, root.name, _tell)
     try:
         mfusepy.FUSE(shown, str(mountpoint.resolve()), foreground=foreground, ro=True, fsname="mpiio_ext",
                      default_permissions=True)  # fmt: skip

@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from mpiio_ext.common import files
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
+from mpiio_ext.subfiles.folders import MOVING
 from mpiio_ext.subfiles.index import FOLDER, WRITING, SubfilesError
 from mpiio_ext.subfiles.journal import cannot_write
-from mpiio_ext.subfiles.stored import find, is_written, refuse_copy, state_words
+from mpiio_ext.subfiles.stored import find, index_of, is_written, refuse_copy, state_words
 
 _OWN = re.compile(r"[0-9a-f]{16}\.[0-9]{1,4}(\.[1-9][0-9]?)?|.+\.subfile_[0-9]+(_[0-9]+_of_[0-9]+|\.config)", re.DOTALL)
 
@@ -41,6 +44,7 @@ def remove_subfiles(subfiles: Sequence[Path]) -> tuple[Path, ...]:
     left: list[Path] = []
     for folder in dict.fromkeys(path.parent for path in subfiles):
         if folder.name.endswith(FOLDER) and folder.is_dir():
+            (folder / MOVING).unlink(missing_ok=True)
             with contextlib.suppress(OSError):
                 folder.rmdir()
                 continue
@@ -63,16 +67,26 @@ def remove(path: Path) -> tuple[int, tuple[Path, ...]]:
         raise SubfilesError(f"{path}: {state_words(stored)}")
     refuse_copy(stored)
     target = path.resolve()
-    if stored.state != WRITING:
-        found = index.parse(stored.index_text)
-        write_whole(target, dataclasses.replace(found, state=WRITING, size=None).render(target.name))
-    files.step("rm: marked")
+    now = index_of(stored, target.parent)
     try:
+        if stored.state != WRITING or now.subfiles != index.parse(stored.index_text).subfiles:
+            _mark(target, dataclasses.replace(now, state=WRITING, size=None).render(target.name))
+        files.step("rm: marked")
         own = [one for number, one in enumerate(stored.subfiles) if stored.is_named(number)]
         left = remove_subfiles(own)
-        path.unlink()
+        path.unlink(missing_ok=True)
         if path != target:
             target.unlink(missing_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from error
     return len(stored.subfiles), left
+
+
+def _mark(target: Path, text: bytes) -> None:
+    """Let an index say that its file is written; where a full disk has no room for another one, it goes first."""
+    try:
+        write_whole(target, text)
+    except FileSystemError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        target.unlink()

@@ -26,7 +26,7 @@ from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.copying import Copy, processors
 from mpiio_ext.subfiles.index import FOLDER, WHOLE, Index, Striping, SubfilesError
-from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, lock, signature
+from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, keeping, lock, signature
 from mpiio_ext.subfiles.remove import remove_subfiles
 from mpiio_ext.subfiles.stored import READ, WRITE, find, open_plain, opened
 from mpiio_ext.subfiles.verify import verify
@@ -81,10 +81,12 @@ def split(
     if target is not None:
         check_target(target, [path])
     work = _Work(path, (target or path).resolve(), striping)
+    begun = False
     try:
         if target is None:
             work.refuse_writers()
         work.open()
+        begun = True
         bar = advance(max(min(work.status.st_blocks * 512, work.size), 1))
         copy = Copy(striping=striping, size=work.size, plain=work.path, subfiles=work.subfiles, out=False,
                     journal=work.journal, done=work.done, advance=bar, threads=threads or processors())  # fmt: skip
@@ -93,7 +95,8 @@ def split(
             verify(work.path, work.subfiles, striping, work.size, threads or processors())
         work.finish(durable=target is None)
     except OSError as error:
-        raise cannot_write(work.final, error) from error
+        told = cannot_write(work.final, error)
+        raise (keeping(told, work.folder, work.journal.path) if begun else told) from error
     finally:
         work.close()
     return Split(target=target or path, size=work.size, method=copy.copier.method, resumed=work.resumed)
@@ -155,6 +158,17 @@ class _Work:
         self._make_folder()
         self.journal.begin(self._head(self._ident), self.done)
         files.step("split: journal")
+        try:
+            self._make()
+        except OSError:
+            if not self.resumed:
+                remove_subfiles(self.subfiles)
+                self.journal.remove()
+            raise
+        files.step("split: made")
+
+    def _make(self) -> None:
+        """Make the subfiles, unless an earlier split has, and give them their lengths."""
         new = 0 if self.resumed else os.O_CREAT | os.O_EXCL
         for number, path in enumerate(self.subfiles):
             descriptor = os.open(path, WRITE | new, self.status.st_mode & 0o666)
@@ -162,7 +176,6 @@ class _Work:
                 os.ftruncate(descriptor, self._striping.length(number, self.size))
             finally:
                 os.close(descriptor)
-        files.step("split: made")
 
     def _make_folder(self) -> None:
         """Make the folder of the subfiles; a link in its place is refused."""

@@ -29,7 +29,8 @@ from pathlib import Path
 
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
-from mpiio_ext.subfiles.index import FOLDER, MOST_SIZE, WHOLE, WRITING, Striping, SubfilesError
+from mpiio_ext.subfiles.findings import Finding, in_lines
+from mpiio_ext.subfiles.index import FOLDER, MOST_SIZE, WHOLE, WRITING, Index, Striping, SubfilesError
 
 #: Units below so many bytes are moved by strides.
 _FEW = 256
@@ -81,25 +82,6 @@ class Stored:
         return whole or (self.layout == "own" and re.fullmatch(r"\.[1-9][0-9]?", rest) is not None)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Finding:
-    """What is wrong.
-
-    Attributes
-    ----------
-    kind : "missing", "unreadable", "short", "too long", "foreign" or "writing".
-    path : of the subfile, or of the index.
-    words : what is wrong with it.
-    """
-
-    kind: str
-    path: Path
-    words: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.words}"
-
-
 def find(path: Path, layout: str = "own") -> Stored:
     """Return the file that has an index at a path.
 
@@ -118,7 +100,26 @@ def find(path: Path, layout: str = "own") -> Stored:
     target = path.resolve()
     return Stored(path=path, index_path=path, index_text=text, layout=layout, state=found.state,
                   striping=found.striping, size=found.size, ident=found.ident,
-                  subfiles=tuple(target.parent / name for name in found.subfiles))  # fmt: skip
+                  subfiles=_places(target, found.subfiles))  # fmt: skip
+
+
+def _places(target: Path, names: Sequence[str]) -> tuple[Path, ...]:
+    """Return where subfiles are: in the folder that is called after the index, if the first is there; else as named.
+
+    Who has renamed index and folder has not changed the text of the index.
+    """
+    named, own = tuple(target.parent / name for name in names), target.with_name(target.name + FOLDER)
+    if named[0].parent == own or not os.path.lexists(own / named[0].name):
+        return named
+    return tuple(own / path.name for path in named)
+
+
+def index_of(stored: Stored, folder: Path | None) -> Index:
+    """Return the index of a file whose subfiles are where they are; paths in `folder` are relative to it."""
+    names = [path.relative_to(folder) if folder is not None and path.is_relative_to(folder) else path
+             for path in stored.subfiles]  # fmt: skip
+    return Index(state=stored.state, striping=stored.striping, size=stored.size, ident=stored.ident,
+                 subfiles=tuple(map(str, names)))  # fmt: skip
 
 
 def original(stored: Stored) -> Path | None:
@@ -164,20 +165,6 @@ def examine(stored: Stored) -> tuple[list[int], list[Finding]]:
     return lengths, [*wrong, *_wrong_lengths(stored, lengths, {finding.path for finding in wrong})]
 
 
-def problems(stored: Stored) -> tuple[list[int], list[Finding]]:
-    """Return the lengths of the subfiles, and all that is wrong: state, subfiles, and others in their folder."""
-    lengths, wrong = examine(stored)
-    if stored.state == WRITING:
-        wrong.insert(0, Finding("writing", stored.path, state_words(stored)))
-    folder = stored.path.resolve().with_name(stored.path.resolve().name + FOLDER)
-    if stored.layout == "own" and folder.is_dir():
-        known = {path.name for path in stored.subfiles if path.parent == folder}
-        for path in sorted(folder.iterdir()):
-            if path.name not in known:
-                wrong.append(Finding("foreign", path, "is no subfile of this file"))
-    return lengths, wrong
-
-
 def size_of(stored: Stored, lengths: Sequence[int]) -> int:
     """Return the bytes of the logical file by the lengths of its subfiles."""
     return max(stored.striping.end(number, length) for number, length in enumerate(lengths))
@@ -212,9 +199,10 @@ def usable(stored: Stored, *, unfinished: bool = False) -> tuple[list[int], int]
         raise SubfilesError(f"{stored.path}: {state_words(stored)}")
     lengths, wrong = examine(stored)
     if wrong:
-        more = [] if len(wrong) <= _MOST_SAID else [f"{stored.path}: and {len(wrong) - _MOST_SAID} more; "
+        lines = in_lines(stored, wrong)
+        more = [] if len(lines) <= _MOST_SAID else [f"{stored.path}: and {len(lines) - _MOST_SAID} more; "
                                                     "`mpiio-ext subfiles check` names them all"]  # fmt: skip
-        raise SubfilesError("\n".join([*map(str, wrong[:_MOST_SAID]), *more]))
+        raise SubfilesError("\n".join([*lines[:_MOST_SAID], *more]))
     size = size_of(stored, lengths)
     if size > MOST_SIZE:
         raise SubfilesError(f"{stored.path}: has bytes at {size:,}, which is more than a file can have")
@@ -226,12 +214,42 @@ def is_written(stored: Stored) -> bool:
 
     Such a program holds a lock on a byte of the first subfile, and a delegate that writes behind a close on the next.
     """
-    flock = struct.pack("@hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _WRITERS_BYTE, 2, 0)
+    return is_guarded(stored.subfiles[0])
+
+
+def is_guarded(path: Path) -> bool:
+    """Return whether a program holds the lock of writers on a subfile."""
     try:
-        with opened(stored.subfiles[0]) as descriptor:
-            return bool(struct.unpack("@hhqqi4x", fcntl.fcntl(descriptor, _OFD_GETLK, flock))[0] != fcntl.F_UNLCK)
+        with opened(path) as descriptor:
+            return bool(struct.unpack(_FLOCK, fcntl.fcntl(descriptor, _OFD_GETLK, _writers()))[0] != fcntl.F_UNLCK)
     except OSError:
         return False
+
+
+def _writers() -> bytes:
+    return struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _WRITERS_BYTE, 2, 0)
+
+
+@contextlib.contextmanager
+def alone(stored: Stored) -> Iterator[None]:
+    """Keep programs that would write the file from it for the block, as far as locks go.
+
+    Raises
+    ------
+    SubfilesError
+        One writes it.
+    """
+    descriptor, held = -1, False
+    try:
+        with contextlib.suppress(OSError):  # without the right to write, or without locks, only asking is left
+            descriptor = open_plain(stored.subfiles[0], WRITE)
+            held = bool(fcntl.fcntl(descriptor, _OFD_SETLK, _writers()))
+        if not held and is_written(stored):
+            raise SubfilesError(f"{stored.path}: {state_words(stored)}")
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def state_words(stored: Stored) -> str:
@@ -242,9 +260,9 @@ def state_words(stored: Stored) -> str:
             "runs on another host. To take what is there: mpiio-ext subfiles merge --unfinished")  # fmt: skip
 
 
-#: The first byte that writers lock, and the request that asks for a lock of an open file.
-_WRITERS_BYTE, _OFD_GETLK = 2**62 + 1, 36
-#: Subfiles of which a refusal says what is wrong.
+#: The first byte that writers lock; the requests that ask for a lock of an open file, and take one; its description.
+_WRITERS_BYTE, _OFD_GETLK, _OFD_SETLK, _FLOCK = 2**62 + 1, 36, 37, "@hhqqi4x"
+#: Lines of a refusal.
 _MOST_SAID = 10
 
 

@@ -60,6 +60,32 @@ if comm.rank == 0:
     print(json.dumps([*said, requests, largest, ways]))
 """
 
+# Interleaved pieces of so many bytes in subfiles; each rank reads what its neighbour wrote. Rank 0 prints the reasons.
+SUBFILES = """
+import json, sys
+import mpiio_ext
+import numpy as np
+from mpi4py import MPI
+comm, path, size = MPI.COMM_WORLD, f"{sys.argv[1]}/file", int(sys.argv[2])
+data = lambda rank: np.random.default_rng(rank).integers(0, 256, 5 * size, dtype=np.uint8)
+fh = MPI.File.Open(comm, path, MPI.MODE_CREATE | MPI.MODE_RDWR)
+piece = MPI.BYTE.Create_contiguous(size).Create_resized(0, size * comm.size).Commit()
+fh.Set_view(size * comm.rank, MPI.BYTE, piece)
+fh.Write_all(data(comm.rank))
+fh.Sync()
+comm.Barrier()
+fh.Sync()
+other = (comm.rank + 1) % comm.size
+fh.Set_view(size * other, MPI.BYTE, piece)
+back = np.zeros(5 * size, np.uint8)
+fh.Read_all(back)
+assert np.array_equal(back, data(other))
+stats = mpiio_ext.stats.of(fh)
+fh.Close()
+if comm.rank == 0:
+    print(json.dumps([stats.write_reason, stats.read_reason]))
+"""
+
 
 def case(locks: str, hints: str, *, ranks: int = 6, pieces: int = 400, nodes: int = 0) -> Case:
     """Return the program as on a file system with such locks."""
@@ -87,6 +113,13 @@ CASES = {
     "stripes": case("server", f"{STRIPES}=3:cb_nodes=6:cb_buffer_size=1M:mpiox_stripe_size_io=enable"),
     "windows": case("server", f"{STRIPES}=3:cb_nodes=2:cb_buffer_size=1M:mpiox_stripe_size_io=disable"
                     ":mpiox_partition=aligned"),
+}  # fmt: skip
+CASES |= {
+    f"subfiles, {locks}, {size}": Case(
+        text=SUBFILES, ranks=4, arguments=("{folder}", str(size)),
+        environment={"MPIOX_HINTS": "*:mpiox_subfiles=3", "MPIOX_LOCKS": locks},
+    )
+    for locks in ("none", "server") for size in (1000, 16 * KIB, 64 * KIB)
 }  # fmt: skip
 
 
@@ -136,6 +169,21 @@ def test_one_kernel_is_as_it_always_was(cases: Cases) -> None:
     partition, why, _requests, _largest = seen(cases, "own")
     assert partition == "aligned"
     assert why.endswith("; one page cache, no lock traffic: contiguous whole blocks (measured)"), why
+
+
+@pytest.mark.parametrize(
+    ("locks", "size", "written", "read"),
+    [("none", 1000, False, False), ("none", 16 * KIB, True, False), ("none", 64 * KIB, True, True),
+     ("server", 64 * KIB, False, False)],
+)  # fmt: skip
+def test_subfiles_of_servers_without_locks_need_no_exchange(
+    cases: Cases, locks: str, size: int, *, written: bool, read: bool
+) -> None:
+    """Pieces that interleave go straight there, unless they are small."""
+    for reason, direct in zip(
+        json.loads(cases.result(f"subfiles, {locks}, {size}").stdout[0]), (written, read), strict=True
+    ):
+        assert reason.startswith("direct: pieces that are not small, in subfiles" if direct else "two-phase: "), reason
 
 
 def test_a_named_method_wins(cases: Cases) -> None:

@@ -100,6 +100,54 @@ assert bytes(whole) == open(name + ".plain", "rb").read()
 fh.Write_at_all(200 * comm.rank, np.full(100, 65 + comm.rank, "u1"))
 fh.Close()
 """
+#: Renames what it has written past the library: the index, both, the folder alone.
+RENAMED = START + """
+import os, pathlib
+
+def rename(old, new):
+    comm.Barrier()
+    if comm.rank == 0:
+        os.rename(old, new)
+    comm.Barrier()
+
+def read(path):
+    fh = MPI.File.Open(comm, path, MPI.MODE_RDONLY)
+    back = np.zeros(fh.Get_size(), "u1")
+    fh.Read_at_all(0, back)
+    fh.Close()
+    assert bytes(back) == bytes(everybody(5000))
+
+name = folder
+other = name + " other"
+fh = MPI.File.Open(comm, name, WRITE)
+fh.Write_at_all(5000 * comm.rank, mine(5000))
+fh.Close()
+rename(name, other)
+read(other)
+rename(name + ".subfiles", other + ".subfiles")
+read(other)
+fh = MPI.File.Open(comm, other, MPI.MODE_RDWR)  # from now on the text says so, too
+fh.Write_at_all(5000 * comm.rank, mine(5000))
+fh.Close()
+assert b"subfile file other.subfiles/" in pathlib.Path(other).read_bytes()
+rename(other, name)
+for mode in (MPI.MODE_RDONLY, MPI.MODE_RDWR):
+    if comm.rank == 0:
+        os.rename(other + ".subfiles", name + ".away")
+    comm.Barrier()
+    try:
+        MPI.File.Open(comm, name, mode)
+        assert False
+    except MPI.Exception as error:
+        assert error.Get_error_class() == MPI.ERR_NO_SUCH_FILE
+        text = error.Get_error_string()
+        assert "open (its folder file other.subfiles is missing)" in text, text
+    comm.Barrier()
+    if comm.rank == 0:
+        os.rename(name + ".away", other + ".subfiles")
+    comm.Barrier()
+read(name)
+"""
 #: Writes, and then waits to be killed.
 KILLED = """
 import sys, time
@@ -158,6 +206,13 @@ def test_what_was_split_is_read_and_changed_by_programs(tmp_path: pathlib.Path, 
     for rank in range(3):
         changed[200 * rank : 200 * rank + 100] = bytes([65 + rank]) * 100
     assert command("merge", path, "--in-place", "--verify").exit_code == 0 and path.read_bytes() == changed
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_what_is_renamed_by_hand(ranks: int, tmp_path: pathlib.Path, extension: str) -> None:
+    """Index and folder, in either order: programs find the file. Without the folder the error says so."""
+    run(RENAMED, ranks, tmp_path / "file", MPIOX_HINTS=HINTS)
+    assert command("check", tmp_path / "file").exit_code == 0
 
 
 def test_a_program_that_is_killed(tmp_path: pathlib.Path, extension: str) -> None:

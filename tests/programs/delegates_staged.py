@@ -9,6 +9,7 @@ JSON, what it has found wrong.
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import sys
 
@@ -80,7 +81,8 @@ def make(name: str, seed: int, *, collective: bool = False) -> None:
 def is_hidden(name: str) -> bool:
     """Return whether the file is there by its staging name alone."""
     COMM.Barrier()
-    return (FOLDER / f".{name}.staging").exists() and not (FOLDER / name).exists()
+    names = os.listdir(FOLDER)  # other ways to look wait until it is whole
+    return f".{name}.staging" in names and name not in names
 
 
 def reopened() -> None:

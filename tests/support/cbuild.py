@@ -179,7 +179,7 @@ def mpi_program(name: str, *flags: str) -> pathlib.Path:
     wrapper = pathlib.Path(sys.prefix) / "bin" / "mpicc"
     source = ROOT / "tests" / "programs" / f"{name}.c"
     command = [str(wrapper), *FLAGS, "-pthread", *flags, str(source)]
-    return compile_c(command, "".join([name, *flags]).replace("=", "_").replace(",", "_"))
+    return compile_c(command, name)
 
 
 @cache

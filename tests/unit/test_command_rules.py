@@ -28,6 +28,7 @@ UNUSABLE = {
     "subfiles split": "none --count 2",
     "subfiles info": "text",
     "subfiles check": "text",
+    "subfiles mv": "text none",
     "subfiles rm": "text",
     "subfiles mount": "text text",
     "bench": "--dry-run --workload nosuch",
@@ -127,7 +128,7 @@ def test_commands_without_json_print_no_results() -> None:
              "analyze connector convert", "analyze connector site", "subfiles merge", "subfiles split"}  # fmt: skip
     texts = {"bench slurm", "completion", "delegates arbiter slurm-script", "pioneer show"}
     programs = {"run", "trace", "pioneer replay", "delegates arbiter", "delegates arbiter slurm-watch"}
-    status = {"delegates recover", "delegates wait", "subfiles rm", "subfiles mount"}
+    status = {"delegates recover", "delegates wait", "subfiles mv", "subfiles rm", "subfiles mount"}
     assert set(COMMANDS) - flagged == files | texts | programs | status
 
 

@@ -5,6 +5,7 @@ Files are made by `support.made_subfiles`, byte by byte. The model of a logical 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -22,6 +23,8 @@ from support import strangers, tiers
 from support.made_subfiles import IDENT, child, command, content, index_text, make
 
 K = 1 << 10
+#: Of `small_disk`.
+DISK_KIB = 300
 UNITS = st.one_of(st.integers(1, 40), st.sampled_from([255, 256, 4 * K, 64 * K, 100_000, 1 << 20]))
 
 
@@ -195,12 +198,28 @@ def test_what_is_wrong_with_a_subfile_is_said(what: str, kind: str, words: str, 
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_a_hundred_missing_ones_are_ten_lines(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "f").write_bytes(index_text("f", 64, 100, 0))
+@pytest.mark.parametrize("count", [1, 100, 4096])
+def test_many_wrong_ones_are_few_lines(count: int, tmp_path: pathlib.Path) -> None:
+    """A folder that is not there is one line, and so are missing subfiles; of others ten are named."""
+    folder = tmp_path / "f.subfiles"
+    (tmp_path / "f").write_bytes(index_text("f", 64, count, 64 * count))
+    words = f"{tmp_path}/f: the folder {folder} that this index speaks of is not there: was one of the two moved"
+    for verb, status in (("merge", 2), ("check", 1), ("info", 0), ("mv", 2)):
+        done = command(verb, tmp_path / "f", *([tmp_path / "g"] if verb == "mv" else []))
+        assert done.exit_code == status and done.output.count(words) == 1 and len(done.output) < 4000 + 200 * count
+    assert len(command("check", tmp_path / "f").stdout.splitlines()) == 1
+    folder.mkdir()
+    for verb in ("merge", "check"):
+        line, *more = command(verb, tmp_path / "f").output.splitlines()
+        assert not more and (f": {count:,} of {count:,} subfiles are missing in {folder}: {IDENT}.0, {IDENT}.1" in line
+                             or (count == 1 and f"{IDENT}.0: is missing" in line))  # fmt: skip
+    for number in range(count):
+        (folder / f"{IDENT}.{number}").write_bytes(b"")
     done = command("merge", tmp_path / "f")
-    assert done.exit_code == 2 and len(done.stderr.splitlines()) == 11
-    assert f"{tmp_path}/f: and 90 more; `mpiio-ext subfiles check` names them all" in done.stderr
-    assert len(command("check", tmp_path / "f").stdout.splitlines()) == 100
+    assert done.exit_code == 2 and len(done.stderr.splitlines()) == min(count, 11)
+    said = f"{tmp_path}/f: and {count - 10} more; `mpiio-ext subfiles check` names them all"
+    assert count == 1 or said in done.stderr
+    assert len(command("check", tmp_path / "f").stdout.splitlines()) == count
 
 
 def test_names_with_a_trial(tmp_path: pathlib.Path) -> None:
@@ -231,6 +250,8 @@ def test_a_file_that_is_not_whole(tmp_path: pathlib.Path) -> None:
     assert done.exit_code == 2 and "is not whole: the index says 'state writing'" in done.stderr
     assert "mpiio-ext subfiles merge --unfinished" in done.stderr
     assert command("check", tmp_path / "f").exit_code == 1
+    done = command("merge", tmp_path / "f", "--unfinished", "--in-place")
+    assert done.exit_code == 2 and "--in-place removes the subfiles" in done.stderr and "-o OUT" in done.stderr
     done = command("merge", tmp_path / "f", "--unfinished")
     assert done.exit_code == 0 and "was not closed" in done.stderr
     assert (tmp_path / "f.merged").read_bytes() == content(runs, 230)
@@ -290,13 +311,36 @@ def test_rm_refuses_and_leaves_what_is_not_its_own(tmp_path: pathlib.Path) -> No
     victim = tmp_path / "victim.0"
     victim.write_bytes(b"")
     (tmp_path / "g").write_bytes(index_text("g", 64, 1, 0, subfiles=[str(victim)]))
-    assert f"{keep}: is no subfile of this file" in command("check", tmp_path / "f").stdout
+    done = command("check", tmp_path / "f")
+    assert done.exit_code == 0 and f"mpiio-ext: {keep.parent}: notes in it: no subfile of this file\n" in done.stderr
+    found = json.loads(command("check", tmp_path / "f", "--json").stdout)[0]
+    assert (found["problems"], found["foreign"]) == ([], [str(keep)])
     done = command("rm", tmp_path / "f", tmp_path / "g")
-    assert done.exit_code == 0 and f"mpiio-ext: {keep}: is no subfile of this file, and stays" in done.stderr
+    assert done.exit_code == 0 and f"{keep.parent}: notes in it: no subfile of this file, and stays" in done.stderr
     assert keep.exists() and victim.exists() and not (tmp_path / "f").exists() and not (tmp_path / "g").exists()
     assert [one.name for one in keep.parent.iterdir()] == ["notes"]
     done = command("rm", victim)
     assert done.exit_code == 2 and "is no index of subfiles" in done.stderr and victim.exists()
+
+
+def test_rm_goes_on(tmp_path: pathlib.Path) -> None:
+    """One that cannot be removed keeps no other from that; the status says whether all, some or none were."""
+    for name in ("a", "c"):
+        make(tmp_path / name, {0: b"x" * 600}, 600, 64, 3)
+    (tmp_path / "b").write_bytes(b"plain")
+    done = command("rm", tmp_path / "a", tmp_path / "b", tmp_path / "none", tmp_path / "c")
+    assert done.exit_code == 1 and "b: is no index of subfiles" in done.stderr and "none: cannot be read" in done.stderr
+    assert len(done.stdout.splitlines()) == 2 and [one.name for one in tmp_path.iterdir()] == ["b"]
+    assert command("rm", tmp_path / "b", tmp_path / "none").exit_code == 2
+
+
+def test_rm_on_a_disk_without_room_for_another_index(small_disk: pathlib.Path) -> None:
+    make(small_disk / "f", {0: b"x" * 600}, 600, 64, 3)
+    with contextlib.suppress(OSError), (small_disk / "full").open("wb", buffering=0) as stream:
+        while stream.write(bytes(4096)):
+            pass
+    assert command("rm", small_disk / "f").exit_code == 0
+    assert [one.name for one in small_disk.iterdir()] == ["full"]
 
 
 def test_targets_that_are_refused(tmp_path: pathlib.Path) -> None:
@@ -348,12 +392,42 @@ def test_a_full_disk(tmp_path: pathlib.Path) -> None:
                   ["split", tmp_path / "plain", "--count", 2, "-o", tmp_path / "g"]):  # fmt: skip
         with child(*words, before=limit) as process:
             err = process.communicate(timeout=60)[1].decode()
-        assert process.returncode == 2 and "cannot be written: File too large" in err, err
+        assert process.returncode == 2 and "cannot be written: File too large" in err and "stays" not in err, err
+        assert {one.name for one in tmp_path.iterdir()} == before
         assert not (tmp_path / "g").exists() and command("check", tmp_path / "f").exit_code == 0
     assert command("merge", tmp_path / "f", "--in-place", "--verify").exit_code == 0
     assert command("split", tmp_path / "plain", "--count", 2, "--in-place", "--verify").exit_code == 0
     before = before - {"f.subfiles"} | {"plain.subfiles"}
-    assert {one.name for one in tmp_path.iterdir() if not one.name.startswith((".g", "g."))} == before
+    assert {one.name for one in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(("words", "kept", "journal"), [
+    (["merge", "f", "-o", "g"], ".g.merging", ".g.merging.journal"),
+    (["merge", "f", "--in-place"], ".f.merging", ".f.merging.journal"),
+    (["split", "plain", "--count", 2, "-o", "g", "--unit", "64K"], "g.subfiles", ".g.splitting.journal"),
+])  # fmt: skip
+def test_a_disk_that_becomes_full(
+    words: list[object], kept: str, journal: str, small_disk: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says what stays, and how to go on or give it up; with more room the same command goes on."""
+    monkeypatch.chdir(small_disk)
+    size = 130_000
+    if words[0] == "merge":
+        make(pathlib.Path("f"), {0: b"x" * size}, size, 64 * K, 3)
+    else:
+        pathlib.Path("plain").write_bytes(b"x" * size)
+    pathlib.Path("other").write_bytes(bytes(70_000))
+    done = command(*words)
+    assert done.exit_code == 2 and "cannot be written: No space left on device. What was copied stays, " in done.stderr
+    held = sum(one.stat().st_blocks * 512 for one in ([small_disk / kept] if kept[0] == "." else
+                                                      (small_disk / kept).iterdir()))  # fmt: skip
+    words_kept = f"stays, {held:,} B in {small_disk / kept}: the same command goes on. To give it up, remove that and "
+    assert 0 < held < size and f"{words_kept}{small_disk / journal}\n" in done.stderr and pathlib.Path(journal).exists()
+    assert words[0] != "merge" or command("check", "f").exit_code == 0
+    pathlib.Path("other").unlink()
+    done = command(*words, "--verify")
+    assert done.exit_code == 0 and "gone on with, compared" in done.stdout, done.output
+    assert not pathlib.Path(journal).exists()
 
 
 def test_another_user_may_not(tmp_path: pathlib.Path) -> None:

@@ -69,7 +69,7 @@ def shown(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def test_what_is_in_it(shown: pathlib.Path, folder: pathlib.Path) -> None:
     assert {one.name for one in shown.iterdir()} == {
-        "f", "deep", "writing", "writing.subfiles", "short", "empty", "huge", "plain", "damaged", "link",
+        "f", "deep", "writing", "short", "empty", "huge", "plain", "damaged", "link",
         "name with \udcff\n", "odd.subfiles"}  # fmt: skip
     whole = content(RUNS, SIZE)
     assert (shown / "f").read_bytes() == (shown / "link").read_bytes() == whole
@@ -77,15 +77,15 @@ def test_what_is_in_it(shown: pathlib.Path, folder: pathlib.Path) -> None:
     assert (shown / "empty").read_bytes() == b"" and (shown / "huge").stat().st_size == (1 << 42) + 1
     with (shown / "huge").open("rb") as stream:
         assert os.pread(stream.fileno(), 9, (1 << 41) - 3) == b"\0\0\0far\0\0\0"
-    for name in ("plain", "damaged", "writing", "name with \udcff\n"):
+    for name in ("plain", "name with \udcff\n"):
         assert (shown / name).read_bytes() == (folder / name).read_bytes()
-    assert b"state writing" in (shown / "writing").read_bytes()
     for name in ("f.subfiles", f"f.subfiles/{IDENT}.0", "nothing"):
         with pytest.raises(FileNotFoundError):
             (shown / name).stat()
-    with pytest.raises(OSError) as raised:
-        (shown / "short").read_bytes()
-    assert raised.value.errno == errno.EIO
+    for name in ("short", "writing", "damaged"):
+        with pytest.raises(OSError) as raised:
+            (shown / name).read_bytes()
+        assert raised.value.errno == errno.EIO
 
 
 def test_nothing_can_be_changed(shown: pathlib.Path, folder: pathlib.Path) -> None:
@@ -140,14 +140,20 @@ def test_in_the_foreground(folder: pathlib.Path, tmp_path: pathlib.Path) -> None
         if process.poll() is not None:
             pytest.skip(f"cannot mount here: {process.communicate()[1].decode()}")
         assert (tmp_path / "plain").read_bytes() == b"plain text\n"
+        for name in ("writing", "short"):
+            with pytest.raises(OSError):
+                (tmp_path / name).open()
         mounts.unmount(tmp_path)
-        assert process.wait(60) == 0
+        said = process.communicate(timeout=60)[1].decode()
+        assert process.returncode == 0 and f"mpiio-ext: {folder / 'writing'}: is not whole: the index says" in said
+        assert f"mpiio-ext: {folder / 'short.subfiles' / IDENT}.1: is too short: 5 B" in said
 
 
 def test_what_cannot_be_mounted(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     for path, at, words in (
         (folder / "plain", tmp_path, "is no index of subfiles"), (folder, folder / "deep", "is in what"),
-        (folder / "damaged", tmp_path, "is a damaged index"), (folder, folder, "is in what"),
+        (folder / "damaged", tmp_path, "is a damaged index"), (folder / "writing", tmp_path, "is not whole"),
+        (folder, folder, "is in what"),
     ):  # fmt: skip
         done = command("mount", path, at)
         assert done.exit_code == 2 and words in done.stderr, done.output

@@ -57,7 +57,8 @@ static const char *advice(const mpiox_error *error)
 {
     switch (error->sys_errno) {
     case ENOENT:
-        return "check that the directory exists on every node";
+        return strstr(error->what, "subfile") != NULL ? "index and folder are renamed together: mpiio-ext subfiles mv"
+                                                      : "check that the directory exists on every node";
     case EACCES:
     case EPERM:
     case EROFS:

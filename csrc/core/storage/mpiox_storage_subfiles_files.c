@@ -21,7 +21,7 @@
 #include "mpiox_storage_lock.h"
 #include "mpiox_storage_subfiles_files.h"
 
-static const char head_line[] = "mpiio_ext subfiles ";
+static const char head_line[] = "mpiio_ext subfiles ", suffix[] = ".subfiles";
 
 enum { INDEX_BYTES_MOST = 8 << 20, PERMISSIONS = 0666, FOLDER_PERMISSIONS = 0777, NAME_ROOM = 52, TAG_MOST = 99 };
 
@@ -108,6 +108,33 @@ bool mpiox_storage_subfiles_is_index(const char *path)
     return is;
 }
 
+/* Who has renamed index and folder has not changed the text: the folder that is called after the index counts where it
+ * has the first subfile. 0 or ENOMEM. */
+static int follow_folder(mpiox_storage_subfiles *subfiles)
+{
+    const char *name = base_of(subfiles->index), *first = base_of(subfiles->names[0]);
+    const size_t room = strlen(name) + NAME_ROOM, length = strlen(name);
+    char path[PATH_MAX];
+    struct stat status;
+    if (strncmp(subfiles->names[0], name, length) == 0 &&
+        strncmp(subfiles->names[0] + length, suffix, sizeof suffix - 1) == 0 &&
+        subfiles->names[0] + length + sizeof suffix == first)
+        return 0;
+    if ((size_t)snprintf(path, sizeof path, "%s%s/%s", subfiles->index, suffix, first) >= sizeof path ||
+        lstat(path, &status) != 0)
+        return 0;
+    char *text = malloc(room * (size_t)subfiles->count);
+    if (text == NULL)
+        return ENOMEM;
+    for (int32_t i = 0; i < subfiles->count; i++) {
+        snprintf(text + room * (size_t)i, room, "%s%s/%s", name, suffix, base_of(subfiles->names[i]));
+        subfiles->names[i] = text + room * (size_t)i;
+    }
+    free(subfiles->text);
+    subfiles->text = text;
+    return 0;
+}
+
 int mpiox_storage_subfiles_read(const char *path, mpiox_storage_subfiles *out, const char **why)
 {
     int64_t bytes;
@@ -124,11 +151,19 @@ int mpiox_storage_subfiles_read(const char *path, mpiox_storage_subfiles *out, c
     if (code != MPIOX_OK)
         return code == MPIOX_E_NOMEM ? ENOMEM : EBADMSG;
     out->index = realpath(path, NULL);
-    if (out->index != NULL)
-        return 0;
-    const int saved = errno;
-    mpiox_storage_subfiles_free(out);
-    return saved;
+    const int failed = out->index == NULL ? errno : follow_folder(out);
+    if (failed != 0)
+        mpiox_storage_subfiles_free(out);
+    return failed;
+}
+
+bool mpiox_storage_subfiles_folder(const mpiox_storage_subfiles *subfiles, char *path, int64_t bytes)
+{
+    struct stat status;
+    if (!mpiox_storage_subfiles_path(subfiles, 0, path, bytes))
+        return true;
+    *strrchr(path, '/') = '\0';
+    return path[0] == '\0' || lstat(path, &status) == 0 || errno != ENOENT;
 }
 
 int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t *bad)
@@ -152,7 +187,6 @@ int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t
 
 bool mpiox_storage_subfiles_is_copy(const mpiox_storage_subfiles *subfiles)
 {
-    static const char suffix[] = ".subfiles";
     char path[PATH_MAX];
     struct stat own, other;
     mpiox_storage_subfiles first;
@@ -286,8 +320,8 @@ static int remove_subfiles(const mpiox_storage_subfiles *subfiles, int32_t made)
     }
     if (code == 0 && mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path)) {
         *strrchr(path, '/') = '\0';
-        const size_t length = strlen(path), suffix = sizeof ".subfiles" - 1;
-        if (length > suffix && strcmp(path + length - suffix, ".subfiles") == 0)
+        const size_t length = strlen(path), ending = sizeof suffix - 1;
+        if (length > ending && strcmp(path + length - ending, suffix) == 0)
             (void)rmdir(path); /* others may have files in it */
     }
     return code;

@@ -12,7 +12,8 @@
 
 /* Is a file of this name an index? One system call where it is none, unless it is small. */
 bool mpiox_storage_subfiles_is_index(const char *path);
-/* EBADMSG: it is no good index, and *why says so; EILSEQ: no index at all. */
+/* EBADMSG: it is no good index, and *why says so; EILSEQ: no index at all. Subfiles are in the folder that the index
+ * names, or in the one called after it, if that has the first one: both may have been renamed. */
 int mpiox_storage_subfiles_read(const char *path, mpiox_storage_subfiles *out, const char **why);
 /* Where a file system places each file by its name: may a new subfile, open as `fd`, stay where it is? Else it gets
  * another name. `last`: there is none. */
@@ -28,6 +29,8 @@ int mpiox_storage_subfiles_create(const char *path, const char *name, int32_t co
                                   const mpiox_storage_subfiles_places *places, mpiox_storage_subfiles *out, int *guard);
 /* Path of a subfile. False: too long. */
 bool mpiox_storage_subfiles_path(const mpiox_storage_subfiles *subfiles, int32_t subfile, char *path, int64_t bytes);
+/* Is the folder of the first subfile there? Its path. */
+bool mpiox_storage_subfiles_folder(const mpiox_storage_subfiles *subfiles, char *path, int64_t bytes);
 /* Are all subfiles there, and of a whole file with their sizes? *bad: the one that is not (ENOENT, or EBADMSG where its
  * size is wrong). */
 int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t *bad);

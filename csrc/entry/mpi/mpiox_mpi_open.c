@@ -29,6 +29,8 @@
 #include "mpiox_finalize.h"
 #include "mpiox_preload_check.h"
 #include "mpiox_nonblocking.h"
+#include "mpiox_posix_own.h"
+#include "mpiox_posix_wait.h"
 #include "mpiox_tools.h"
 #include "mpiox_witness.h"
 
@@ -579,7 +581,9 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
         mpiox_mpi_subfiles_end(own->writer, true, &ignored);
         return refuse_open(comm, name, o, fh);
     }
+    mpiox_posix_enter();
     int result = PMPI_File_open(comm, name, amode_for_library(amode, o), info, fh);
+    mpiox_posix_leave();
     mpiox_handle *handle = new_handle(comm, filename, amode, o, *fh);
     const bool kept = attach(handle, comm, amode, o, name, result == MPI_SUCCESS);
     const bool through = handle != NULL && handle->forwarded != NULL;
@@ -697,6 +701,8 @@ int mpiox_mpi_close(MPI_File *fh)
         if (handle->forwarded != NULL)
             mpiox_handle_spent(handle, MPIOX_SPENT_SYNC, begun);
         mpiox_mpi_report_close(handle);
+        if (handle->forwarded != NULL && mpiox_forwarded_closes_behind(handle->forwarded))
+            mpiox_posix_note_closed(handle->path);
         mpiox_forwarded_free(handle->forwarded);
         mpiox_collective_free(handle->collective);
         const bool fine = all_came(handle, topology);

@@ -16,6 +16,7 @@
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_path.h"
 #include "mpiox_mpi_subfiles.h"
+#include "mpiox_posix_own.h"
 #include "mpiox_storage_staging.h"
 
 enum { FRAMES = 24 }; /* of callers, from the MPI call on */
@@ -49,11 +50,12 @@ static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, bool
 /* All of it is in the file, and it has its own name, unless others of the job have it open for too long. */
 static void make_whole(mpiox_service *service, const char *path, mpiox_forwarded_hold **hold, bool *hidden)
 {
-    const double until = mpiox_now() + whole_s;
+    double until = 0;
     mpiox_error ignored; /* it is told when the file is closed, and by the delegate */
 
     while (*hold != NULL) {
         mpiox_forwarded_hold_flush(*hold, &ignored);
+        until = until == 0 ? mpiox_now() + whole_s : until; /* that may have taken long */
         if (!*hidden || mpiox_forwarded_hold_is_scratch(*hold) || mpiox_now() > until)
             return;
         mpiox_forwarded_hold_end(*hold, true);
@@ -62,20 +64,39 @@ static void make_whole(mpiox_service *service, const char *path, mpiox_forwarded
     }
 }
 
-static atomic_bool awaits; /* PnetCDF is called by way of mpiox_pnetcdf.c */
-
-void mpiox_mpi_staging_await(const char *filename)
+bool mpiox_mpi_staging_await_path(const char *path)
 {
     mpiox_service *service = mpiox_service_current();
     bool hidden;
 
-    atomic_store(&awaits, true);
-    if (service == NULL || filename == NULL || !mpiox_mpi_path_is_posix(filename) || !mpiox_forwarded_may_hold(service))
-        return;
-    mpiox_forwarded_hold *hold = find(service, mpiox_mpi_path(filename), &hidden);
+    if (service == NULL || !mpiox_forwarded_may_hold(service))
+        return true;
+    mpiox_forwarded_hold *hold = find(service, path, &hidden);
 
-    make_whole(service, mpiox_mpi_path(filename), &hold, &hidden);
+    if (hold != NULL && mpiox_forwarded_hold_is_scratch(hold)) {
+        mpiox_forwarded_hold_end_scratch(hold);
+        hold = find(service, path, &hidden);
+        if (hold == NULL || !mpiox_forwarded_hold_is_scratch(hold))
+            fprintf(stderr,
+                    "mpiio_ext: %s: a scratch file (mpiox_close=never) is looked for past MPI: it is written, "
+                    "and stays\n",
+                    path);
+    }
+    if (hold != NULL && !mpiox_forwarded_hold_is_scratch(hold))
+        make_whole(service, path, &hold, &hidden);
+    const bool none = hold == NULL;
+
     mpiox_forwarded_hold_end(hold, false);
+    return none;
+}
+
+static atomic_bool awaits; /* PnetCDF is called by way of mpiox_pnetcdf.c */
+
+void mpiox_mpi_staging_await(const char *filename)
+{
+    atomic_store(&awaits, true);
+    if (filename != NULL && mpiox_mpi_path_is_posix(filename))
+        mpiox_mpi_staging_await_path(mpiox_mpi_path(filename));
 }
 
 /* What is written to it will not come to the copies of it: they must not come to the file after that. */
@@ -145,7 +166,8 @@ static void tell_of_pnetcdf(const char *filename)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
 
-    if (!atomic_load(&awaits) && is_called_by_pnetcdf() && !atomic_flag_test_and_set(&told))
+    if (!atomic_load(&awaits) && !mpiox_posix_is_in_front() && is_called_by_pnetcdf() &&
+        !atomic_flag_test_and_set(&told))
         fprintf(stderr,
                 "mpiio_ext: %s: PnetCDF does not find a file again before all of it is written; a program that opens "
                 "one again needs mpiox_close=written for it\n",
@@ -283,8 +305,13 @@ static int delete_named(const char *filename, MPI_Info info)
     mpiox_error error;
     const int code = path != NULL ? mpiox_mpi_subfiles_remove(path) : EILSEQ;
 
-    if (code == EILSEQ)
-        return PMPI_File_delete(filename, info);
+    if (code == EILSEQ) {
+        mpiox_posix_enter();
+        const int result = PMPI_File_delete(filename, info);
+
+        mpiox_posix_leave();
+        return result;
+    }
     if (code == 0)
         return MPI_SUCCESS;
     mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "deleting a file of subfiles");

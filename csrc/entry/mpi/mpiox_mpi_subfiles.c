@@ -231,20 +231,29 @@ static int begin_writing(mpiox_mpi_writer *writer, bool unused)
     return 0;
 }
 
-/* The index is good, and so is what it names. */
-static void open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_subfiles *index,
-                       mpiox_mpi_subfiles *out, mpiox_mpi_writer **writer)
+static void fail_of_subfile(const mpiox_storage_subfiles *index, int32_t bad, int code, mpiox_mpi_subfiles *out)
 {
-    char what[sizeof out->error.what];
-    int32_t bad = 0;
-    int code = mpiox_storage_subfiles_check(index, &bad);
+    char what[sizeof out->error.what], folder[PATH_MAX];
 
-    if (code != 0) {
+    if (code == ENOENT && !mpiox_storage_subfiles_folder(index, folder, sizeof folder))
+        snprintf(what, sizeof what, "open (its folder %.48s is missing)", strrchr(folder, '/') + 1);
+    else
         snprintf(what, sizeof what, "open (subfile %d %s)", bad,
                  code == ENOENT    ? "is missing"
                  : code == EBADMSG ? "has another size than its index says"
                                    : "cannot be used");
-        fail(out, code == EBADMSG ? EIO : code, what);
+    fail(out, code == EBADMSG ? EIO : code, what);
+}
+
+/* The index is good, and so is what it names. */
+static void open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_subfiles *index,
+                       mpiox_mpi_subfiles *out, mpiox_mpi_writer **writer)
+{
+    int32_t bad = 0;
+    int code = mpiox_storage_subfiles_check(index, &bad);
+
+    if (code != 0) {
+        fail_of_subfile(index, bad, code, out);
         return;
     }
     const bool unused = index->size < 0 && opening->staging == NULL && !mpiox_storage_subfiles_in_use(index);

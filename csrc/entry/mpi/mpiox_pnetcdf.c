@@ -9,8 +9,9 @@
  *            work: the next of that name, or, where PnetCDF was loaded out of the linker's sight (modules of Python),
  *            that of the caller's libraries. It finds the format of subfiles by a copy of their first bytes.
  * Needs.     The declarations of PnetCDF from 1.9 on, which are written out here.
+ *            Where this library is in front of the C library, mpiox_posix.c makes whoever looks wait.
  * Limits.    PnetCDF that is part of the program does not come by; of one that is called by addresses that were looked
- *            up in it (ctypes) only its own question for the format does. Serial netCDF does not either.
+ *            up in it (ctypes) only its own question for the format does.
  */
 #include <dlfcn.h>
 #include <mpi.h>

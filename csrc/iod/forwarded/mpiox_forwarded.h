@@ -26,6 +26,8 @@
 #ifndef MPIOX_FORWARDED_H
 #define MPIOX_FORWARDED_H
 
+#include <limits.h>
+
 #include "mpiox_file.h"
 #include "mpiox_service.h"
 
@@ -96,6 +98,11 @@ typedef struct mpiox_forwarded_hold mpiox_forwarded_hold;
 void mpiox_forwarded_expect_holds(void);
 /* May the job have such files? NULL-safe. Local, cheap. */
 bool mpiox_forwarded_may_hold(const mpiox_service *service);
+/* Do delegates of this node still write it, by its own name? Local, cheap. */
+bool mpiox_forwarded_is_draining(const mpiox_service *service, uint64_t device, uint64_t inode);
+/* The next file, after *at, that delegates of this node still write in that folder, or below: its own name. False:
+ * there are no more. Local, cheap. */
+bool mpiox_forwarded_next_draining(const mpiox_service *service, const char *folder, int32_t *at, char path[PATH_MAX]);
 /* The file of this name, its own or a staging name, keeps it, and the delegates keep what they have of it, until it is
  * let go. NULL: no delegate has any of it. Local, blocking. */
 mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path);
@@ -109,5 +116,7 @@ int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *er
 void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold); /* what is cached is not written any more */
 /* Let it go; soon: somebody waits until it is whole. NULL-safe. */
 void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon);
+/* The same as soon; a scratch file that nobody has open is written, and stays. */
+void mpiox_forwarded_hold_end_scratch(mpiox_forwarded_hold *hold);
 
 #endif

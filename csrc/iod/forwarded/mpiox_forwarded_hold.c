@@ -57,6 +57,46 @@ bool mpiox_forwarded_may_hold(const mpiox_service *service)
     return elsewhere && (atomic_load(&seen) || service->hints.close != MPIOX_CLOSE_WRITTEN);
 }
 
+bool mpiox_forwarded_is_draining(const mpiox_service *service, uint64_t device, uint64_t inode)
+{
+    const int32_t flags = MPIOX_FILE_DRAINING | MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA;
+
+    for (int32_t i = 0; i < service->count * MPIOX_CACHE_MAX_FILES; i++) {
+        const mpiox_process *delegate = &service->delegates[i / MPIOX_CACHE_MAX_FILES];
+        const mpiox_file_record *record = delegate->local ? &delegate->cache.header->files[i % MPIOX_CACHE_MAX_FILES]
+                                                          : NULL;
+
+        if (record != NULL && atomic_load(&record->openers) > 0 && record->inode == inode && record->device == device &&
+            (atomic_load(&record->flags) & flags) == MPIOX_FILE_DRAINING)
+            return true;
+    }
+    return false;
+}
+
+bool mpiox_forwarded_next_draining(const mpiox_service *service, const char *folder, int32_t *at, char path[PATH_MAX])
+{
+    const size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
+
+    for (; *at < service->count * MPIOX_CACHE_MAX_FILES; ++*at) {
+        const mpiox_process *delegate = &service->delegates[*at / MPIOX_CACHE_MAX_FILES];
+        const mpiox_file_record *record = delegate->local ? &delegate->cache.header->files[*at % MPIOX_CACHE_MAX_FILES]
+                                                          : NULL;
+        char name[PATH_MAX];
+
+        if (record == NULL || atomic_load(&record->openers) == 0 ||
+            !(atomic_load(&record->flags) & MPIOX_FILE_DRAINING))
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)sizeof record->path, record->path); /* it may just change */
+        if (strncmp(name, folder, length) != 0 || name[length] != '/')
+            continue;
+        if (!mpiox_storage_staging_final(name, path, PATH_MAX))
+            memcpy(path, name, sizeof name);
+        ++*at;
+        return true;
+    }
+    return false;
+}
+
 /* MPIOX_HOLD_* of all of them together; SOON only if none has it held. */
 static int ask_all(mpiox_forwarded_hold *hold, const char *path)
 {
@@ -207,14 +247,24 @@ void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
     tell_all(hold, &slot, &ignored);
 }
 
-void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon)
+static void let_go(mpiox_forwarded_hold *hold, int how)
 {
     mpiox_error ignored;
     mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
 
     if (!hold)
         return;
-    slot.arg[0] = soon ? 2 : 1;
+    slot.arg[0] = how;
     tell_all(hold, &slot, &ignored);
     free(hold);
+}
+
+void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon)
+{
+    let_go(hold, soon ? 2 : 1);
+}
+
+void mpiox_forwarded_hold_end_scratch(mpiox_forwarded_hold *hold)
+{
+    let_go(hold, 3);
 }

@@ -32,6 +32,7 @@
 #include "mpiox_server_files.h"
 #include "mpiox_server_flush.h"
 #include "mpiox_server_replica.h"
+#include "mpiox_server_scratch.h"
 #include "mpiox_storage_staging.h"
 
 static const double first_pause_s = 0.05, longest_pause_s = 5, run_s = 0.1; /* run_s: of a run, under a rate */
@@ -88,6 +89,8 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_file_record *record = record_of(server, slot->file);
     mpiox_server_file *file = &server->files[slot->file];
+    if (slot->arg[0] == 3 && file->drain.holds_scratch)
+        mpiox_server_end_scratch(server, slot->file);
     const bool drains = has(server, slot->file, MPIOX_FILE_DRAINING);
     if (drains || atomic_load(&record->openers) > 1) {
         atomic_fetch_sub(&record->openers, 1);
@@ -102,7 +105,7 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
         atomic_store(&record->drain_errno, 0);
         atomic_fetch_or(&record->flags, MPIOX_FILE_DRAINING);
     }
-    file->drain.soon |= slot->arg[0] == 2;
+    file->drain.soon |= slot->arg[0] >= 2;
     MPIOX_COUNT(server, requests, 1);
     mpiox_ring_answer(slot, MPIOX_OK);
     mpiox_server_wake(server);

@@ -32,13 +32,11 @@ typedef enum state { UNTRIED, CLAIMED, PRESENT, ABSENT } state;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static state now = UNTRIED; /* under the lock */
 static mpiox_service own;   /* of this process; written while CLAIMED only */
+atomic_bool mpiox_service_is_there;
 
 mpiox_service *mpiox_service_current(void)
 {
-    pthread_mutex_lock(&lock);
-    const bool present = now == PRESENT;
-    pthread_mutex_unlock(&lock);
-    return present ? &own : NULL;
+    return atomic_load(&mpiox_service_is_there) ? &own : NULL;
 }
 
 bool mpiox_service_wanted(const mpiox_hints *hints)
@@ -233,6 +231,7 @@ static bool make_plan(mpiox_topology *topology, const mpiox_hints *hints, mpiox_
     const char *reason = "";
 
     own.hints = *hints;
+    own.process = getpid();
     mpiox_service_plan_make(hints, topology, own.id, plan);
     if (mpiox_service_plan_check(plan, hints, topology->rank == 0, &reason))
         return true;
@@ -349,6 +348,7 @@ static void settle(state result)
 {
     pthread_mutex_lock(&lock);
     now = result;
+    atomic_store(&mpiox_service_is_there, now == PRESENT);
     pthread_mutex_unlock(&lock);
 }
 

@@ -19,6 +19,7 @@
 #define MPIOX_SERVICE_H
 
 #include <mpi.h>
+#include <stdatomic.h>
 
 #include "mpiox_process.h"
 #include "mpiox_hints.h"
@@ -38,6 +39,7 @@ typedef struct mpiox_service {
     int32_t ranks;                 /* of the program */
     int32_t nodes;                 /* that MPI_COMM_WORLD runs on, pretended ones too */
     bool first;                    /* this process is its rank 0 */
+    int64_t process;               /* its id: a child made by fork() is no client */
     char id[64];                   /* names the service for `mpiio-ext delegates status` */
     char reason[160];              /* why this mode, or why there is no service */
     mpiox_hints hints;             /* those it was started with */
@@ -51,8 +53,9 @@ bool mpiox_service_wanted(const mpiox_hints *hints);
  * *reason (static or in the process's service, never NULL) says why. No step waits longer than hints->delegate_timeout;
  * nothing hangs; a service that could not be started is not tried again. */
 mpiox_service *mpiox_service_get(MPI_Comm comm, const mpiox_hints *hints, const char **reason);
-/* The service if it exists. Local. */
+/* The service if it exists. Local, without a lock. */
 mpiox_service *mpiox_service_current(void);
+extern atomic_bool mpiox_service_is_there __attribute__((visibility("hidden"))); /* the same, for a look at no cost */
 /* Why it was started so, or why there is none. Local. */
 const char *mpiox_service_reason(void);
 const char *mpiox_service_mode_name(mpiox_service_mode mode);

@@ -353,6 +353,53 @@ static void test_emptied(void)
     mpiox_storage_subfiles_free(&index);
 }
 
+/* Index and folder are renamed past the library: in either order, or one of them alone. */
+static void test_renamed(void)
+{
+    mpiox_storage_subfiles index;
+    char folder[PATH_MAX + 16], other[PATH_MAX + 16], other_folder[PATH_MAX + 32], told[PATH_MAX];
+    mpiox_error error;
+    const char *why;
+    int32_t bad;
+    int guard;
+    bool writing;
+    snprintf(folder, sizeof folder, "%s.subfiles", path);
+    snprintf(other, sizeof other, "%s renamed", path);
+    snprintf(other_folder, sizeof other_folder, "%s.subfiles", other);
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, path, 13, 10, NULL, &index, &guard), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, true, &guard), 0);
+    mpiox_storage_subfiles_free(&index);
+    CHECK(rename(path, other) == 0); /* the index alone: its folder is where it says */
+    CHECK_EQUAL(mpiox_storage_subfiles_read(other, &index, &why), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_check(&index, &bad), 0);
+    CHECK(mpiox_storage_subfiles_folder(&index, told, sizeof told) && strcmp(told, folder) == 0);
+    mpiox_storage_subfiles_free(&index);
+    CHECK(mkdir(other_folder, 0700) == 0 && mpiox_storage_subfiles_read(other, &index, &why) == 0);
+    CHECK(mpiox_storage_subfiles_check(&index, &bad) == 0 && rmdir(other_folder) == 0); /* nothing is in it */
+    mpiox_storage_subfiles_free(&index);
+    CHECK(rename(folder, other_folder) == 0); /* both */
+    CHECK_EQUAL(mpiox_storage_subfiles_read(other, &index, &why), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_check(&index, &bad), 0);
+    CHECK(mpiox_storage_subfiles_folder(&index, told, sizeof told) && strcmp(told, other_folder) == 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_begin(&index, &writing, &guard), 0); /* the text says so from now on */
+    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, true, &guard), 0);
+    mpiox_storage_subfiles_free(&index);
+    CHECK(rename(other_folder, folder) == 0); /* the folder alone */
+    CHECK_EQUAL(mpiox_storage_subfiles_read(other, &index, &why), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_check(&index, &bad), ENOENT);
+    CHECK(!mpiox_storage_subfiles_folder(&index, told, sizeof told) && strcmp(told, other_folder) == 0);
+    mpiox_storage_subfiles_free(&index);
+    mpiox_error_set(&error, MPIOX_E_IO, ENOENT, -1, -1, "open (its folder x.subfiles is missing)");
+    CHECK(strstr(mpiox_error_text(&error, "x", told, sizeof told), "; index and folder are renamed together") != NULL);
+    mpiox_error_set(&error, MPIOX_E_IO, ENOENT, -1, -1, "open");
+    CHECK(strstr(mpiox_error_text(&error, "x", told, sizeof told), "; check that the directory exists") != NULL);
+    CHECK(rename(other, path) == 0 && mpiox_storage_subfiles_read(path, &index, &why) == 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_check(&index, &bad), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_remove(&index), 0);
+    CHECK(access(path, F_OK) != 0 && access(folder, F_OK) != 0);
+    mpiox_storage_subfiles_free(&index);
+}
+
 int main(int argc, char **argv)
 {
     static const int64_t units[] = {1, 7, 100, 1000, 4096, 100000};
@@ -364,6 +411,7 @@ int main(int argc, char **argv)
     test_few_descriptors();
     test_files_share_descriptors();
     test_emptied();
+    test_renamed();
     test_the_last_makes_it_whole();
     test_checks();
     return check_exit();

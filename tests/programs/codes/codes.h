@@ -3,6 +3,10 @@
  *
  * "NAME write 123.4 MB/s, 16.8 MB" on rank 0: 10^6 bytes, and the seconds that the slowest rank spent between start()
  * and stop(): opening, defining, transferring and closing, without the computation between.
+ *
+ * CODES_COMPUTE_S=SECONDS makes each step of the simulation take so long, without the processor, as one whose
+ * accelerator computes. Then "NAME loop 31.2 s, waits 1.4 s" is printed: all steps with their checkpoints and one step
+ * behind the last, and of it what lies between start() and stop().
  */
 #ifndef CODES_H
 #define CODES_H
@@ -10,9 +14,11 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <threads.h>
+#include <time.h>
 
-static int rank, ranks;
-static double since_s, spent_s;
+static int rank, ranks, steps_begun;
+static double since_s, spent_s, loop_since_s;
 
 static inline void need(int fine, const char *what)
 {
@@ -48,6 +54,34 @@ static inline void start(void)
 static inline void stop(void)
 {
     spent_s += MPI_Wtime() - since_s;
+}
+
+/* One step of the simulation. */
+static inline void compute(void)
+{
+    const char *text = getenv("CODES_COMPUTE_S");
+    double step_s = text != NULL ? atof(text) : 0;
+    struct timespec left = {(time_t)step_s, (long)((step_s - (double)(time_t)step_s) * 1e9)};
+
+    if (steps_begun++ == 0) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        loop_since_s = MPI_Wtime();
+    }
+    thrd_sleep(&left, NULL);
+}
+
+/* Behind the last checkpoint: one step more, and what the loop took. */
+static inline void end_loop(const char *name)
+{
+    double waits_s = 0;
+
+    if (getenv("CODES_COMPUTE_S") == NULL)
+        return;
+    compute();
+    MPI_Reduce(&spent_s, &waits_s, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("%s loop %.3f s, waits %.3f s\n", name, MPI_Wtime() - loop_since_s, waits_s);
 }
 
 static inline void say_bandwidth(const char *name, const char *operation, double bytes)

@@ -8,7 +8,7 @@
  * are dealt to the ranks in turn. Nothing is collective between open and close. A restart reads it in the same way,
  * each rank what its neighbour wrote.
  *
- * usage: flashio FILE ZONES BLOCKS      ZONES a side of a block, BLOCKS per rank
+ * usage: flashio FILE ZONES BLOCKS [CHECKPOINTS]      ZONES a side of a block, BLOCKS per rank; FILE, FILE.1, FILE.2...
  */
 #include <string.h>
 
@@ -149,37 +149,70 @@ static long long read_checkpoint(const char *path, double *unk, int from)
     return wrong;
 }
 
+static const char *name_of(const char *first, int number, char *path, size_t room)
+{
+    if (number == 0)
+        return first;
+    snprintf(path, room, "%s.%d", first, number);
+    return path;
+}
+
+static void fill_all(double *unk, int number)
+{
+    for (int i = 0; i < blocks; i++)
+        visit(unk + (size_t)i * block_doubles(), (number * blocks + i) * ranks + rank, 0);
+}
+
+static void write_all_checkpoints(const char *first, int checkpoints, double *unk)
+{
+    char path[4096];
+
+    for (int number = 0; number < checkpoints; number++) {
+        compute();
+        fill_all(unk, number);
+        start();
+        write_checkpoint(name_of(first, number, path, sizeof path), unk);
+        stop();
+    }
+    end_loop("flashio");
+    say_bandwidth("flashio", "write", (double)unknown_at(UNKNOWNS - 1, total) * checkpoints);
+}
+
+static long long read_all_checkpoints(const char *first, int checkpoints, double *unk)
+{
+    int from = (rank + 1) % ranks;
+    long long wrong = 0;
+    char path[4096];
+
+    for (int number = 0; number < checkpoints; number++) {
+        memset(unk, 0xEE, (size_t)blocks * block_doubles() * sizeof *unk);
+        start();
+        wrong += read_checkpoint(name_of(first, number, path, sizeof path), unk, from);
+        stop();
+        for (int i = 0; i < blocks; i++)
+            wrong += visit(unk + (size_t)i * block_doubles(), (number * blocks + i) * ranks + from, 1);
+    }
+    say_bandwidth("flashio", "read", (double)unknown_at(UNKNOWNS - 1, total) * checkpoints);
+    return wrong;
+}
+
 int main(int argc, char **argv)
 {
+    int checkpoints, failed;
     long long wrong;
-    double bytes, *unk;
-    int from, failed;
+    double *unk;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     zones = argument(argc, argv, 2, 1);
     blocks = argument(argc, argv, 3, 1);
+    checkpoints = argc > 4 ? argument(argc, argv, 4, 1) : 1;
     total = blocks * ranks;
-    bytes = (double)unknown_at(UNKNOWNS - 1, total);
     unk = allocate((size_t)blocks * block_doubles() * sizeof *unk);
     make_type();
-
-    for (int i = 0; i < blocks; i++)
-        visit(unk + (size_t)i * block_doubles(), i * ranks + rank, 0);
-    start();
-    write_checkpoint(argv[1], unk);
-    stop();
-    say_bandwidth("flashio", "write", bytes);
-
-    from = (rank + 1) % ranks;
-    memset(unk, 0xEE, (size_t)blocks * block_doubles() * sizeof *unk);
-    start();
-    wrong = read_checkpoint(argv[1], unk, from);
-    stop();
-    for (int i = 0; i < blocks; i++)
-        wrong += visit(unk + (size_t)i * block_doubles(), i * ranks + from, 1);
-    say_bandwidth("flashio", "read", bytes);
+    write_all_checkpoints(argv[1], checkpoints, unk);
+    wrong = read_all_checkpoints(argv[1], checkpoints, unk);
 
     MPI_Type_free(&inner);
     free(unk);

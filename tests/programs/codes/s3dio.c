@@ -166,6 +166,7 @@ int main(int argc, char **argv)
     bytes = 16.0 * 8 * n * n * n * checkpoints;
 
     for (int c = 0; c < checkpoints; c++) {
+        compute();
         for (int v = 0; v < VARIABLES; v++)
             visit(data[v], &mine, c, v, 0);
         snprintf(path, sizeof path, "%s.%04d.nc", argv[1], c);
@@ -173,6 +174,7 @@ int main(int argc, char **argv)
         write_checkpoint(path, &mine, data);
         stop();
     }
+    end_loop("s3dio");
     say_bandwidth("s3dio", "write", bytes);
 
     for (int c = 0; c < checkpoints; c++) {

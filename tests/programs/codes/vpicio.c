@@ -126,6 +126,7 @@ static void write_all_steps(const char *path, hid_t list, int steps, void *const
     need(file >= 0, "H5Fcreate");
     stop();
     for (int step = 0; step < steps; step++) {
+        compute();
         for (int p = 0; p < PROPERTIES; p++)
             fill(values[p], step, p);
         start();
@@ -135,6 +136,7 @@ static void write_all_steps(const char *path, hid_t list, int steps, void *const
     start();
     need(H5Fclose(file) >= 0, "H5Fclose");
     stop();
+    end_loop("vpicio");
     say_bandwidth("vpicio", "write", 4.0 * PROPERTIES * (double)total * steps);
 }
 

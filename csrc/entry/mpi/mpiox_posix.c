@@ -1,0 +1,196 @@
+/*
+ * mpiox_posix.c - functions of the C library that take a file's name, in front of it: they wait first where delegates
+ *                 still write the file (mpiox_posix_wait.h), and leave the rest to the next function of that name.
+ *
+ * Algorithm. Where this library is preloaded, or linked before the C library, the program and the libraries that it
+ *            loads (netCDF, HDF5, Fortran's and Python's) find these. Loaded later, by a program's import, it is not in
+ *            front, and these do nothing.
+ * Guarantee. Nothing is allocated, locked or resolved but the next function, at its first call; so they may be called
+ *            before constructors have run, in signal handlers, children and threads.
+ * Limits.    Not here: what lists folders, extended attributes, mkdir() and its kin, exec() and the names that other
+ *            programs are given, system calls that a program makes itself.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/types.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "mpiox_posix_wait.h"
+
+#if defined(__x86_64__)
+enum { OLD_STAT = 1 }; /* version of struct stat, of a C library before 2.33, which has no function stat() */
+#else
+enum { OLD_STAT = 0 };
+#endif
+
+static char absent; /* stands for a function that the C library does not have */
+
+__attribute__((cold, noinline)) static void *find(_Atomic(void *) *found, const char *name)
+{
+    void *function = dlsym(RTLD_NEXT, name);
+
+    if (function == NULL)
+        function = &absent;
+    atomic_store_explicit(found, function, memory_order_release);
+    return function;
+}
+
+#define NEXT(type, name, parameters)                                                                                   \
+    typedef type type_of_##name parameters;                                                                            \
+    static inline type_of_##name *next_##name(void)                                                                    \
+    {                                                                                                                  \
+        static _Atomic(void *) found;                                                                                  \
+        void *function = atomic_load_explicit(&found, memory_order_acquire);                                           \
+        if (__builtin_expect(function == NULL, 0))                                                                     \
+            function = find(&found, #name);                                                                            \
+        return (type_of_##name *)(function != &absent ? function : NULL);                                              \
+    }
+#define WAIT(folder, path) mpiox_posix_wait(__builtin_return_address(0), folder, path, false)
+#define WAIT_BELOW(folder, path) mpiox_posix_wait(__builtin_return_address(0), folder, path, true)
+
+/* A function that waits for one name, and one that waits for two. */
+#define ONE(type, failed, name, parameters, arguments, folder, path)                                                   \
+    NEXT(type, name, parameters)                                                                                       \
+    extern type name parameters;                                                                                       \
+    type name parameters                                                                                               \
+    {                                                                                                                  \
+        WAIT(folder, path);                                                                                            \
+        type_of_##name *next = next_##name();                                                                          \
+        return next != NULL ? next arguments : (errno = ENOSYS, failed);                                               \
+    }
+#define TWO(name, parameters, arguments, waits_for_old, waits_for_new)                                                 \
+    NEXT(int, name, parameters)                                                                                        \
+    extern int name parameters;                                                                                        \
+    int name parameters                                                                                                \
+    {                                                                                                                  \
+        waits_for_old;                                                                                                 \
+        waits_for_new;                                                                                                 \
+        type_of_##name *next = next_##name();                                                                          \
+        return next != NULL ? next arguments : (errno = ENOSYS, -1);                                                   \
+    }
+/* A name that a C library may have, or an older one. */
+#define STAT(name, parameters, arguments, folder, path, older, older_parameters, older_arguments)                      \
+    ONE(int, -1, older, older_parameters, (version, BARE arguments), folder, path)                                     \
+    NEXT(int, name, parameters)                                                                                        \
+    int name parameters                                                                                                \
+    {                                                                                                                  \
+        WAIT(folder, path);                                                                                            \
+        type_of_##name *next = next_##name();                                                                          \
+        return next != NULL ? next arguments : older older_arguments;                                                  \
+    }
+#define BARE(...) __VA_ARGS__
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* The mode is there where a file may be made. */
+#define MODE_OF(flags, mode)                                                                                           \
+    do {                                                                                                               \
+        va_list list;                                                                                                  \
+        va_start(list, flags);                                                                                         \
+        mode = ((flags) & O_CREAT) != 0 || ((flags) & O_TMPFILE) == O_TMPFILE ? va_arg(list, mode_t) : 0;              \
+        va_end(list);                                                                                                  \
+    } while (0)
+#define OPEN(name)                                                                                                     \
+    NEXT(int, name, (const char *, int, ...))                                                                          \
+    int name(const char *path, int flags, ...)                                                                         \
+    {                                                                                                                  \
+        mode_t mode;                                                                                                   \
+        MODE_OF(flags, mode);                                                                                          \
+        WAIT(AT_FDCWD, path);                                                                                          \
+        type_of_##name *next = next_##name();                                                                          \
+        return next != NULL ? next(path, flags, mode) : (errno = ENOSYS, -1);                                          \
+    }
+#define OPENAT(name)                                                                                                   \
+    NEXT(int, name, (int, const char *, int, ...))                                                                     \
+    int name(int folder, const char *path, int flags, ...)                                                             \
+    {                                                                                                                  \
+        mode_t mode;                                                                                                   \
+        MODE_OF(flags, mode);                                                                                          \
+        WAIT(folder, path);                                                                                            \
+        type_of_##name *next = next_##name();                                                                          \
+        return next != NULL ? next(folder, path, flags, mode) : (errno = ENOSYS, -1);                                  \
+    }
+#define FOPEN(name)                                                                                                    \
+    ONE(FILE *, NULL, name, (const char *restrict path, const char *restrict mode), (path, mode), AT_FDCWD, path)
+#define FREOPEN(name)                                                                                                  \
+    ONE(FILE *, NULL, name, (const char *restrict path, const char *restrict mode, FILE *restrict stream),             \
+        (path, mode, stream), AT_FDCWD, path)
+#define OF_PATH(name, type, value) ONE(int, -1, name, (const char *path, type value), (path, value), AT_FDCWD, path)
+
+OPEN(open)
+OPEN(open64)
+OPENAT(openat)
+OPENAT(openat64)
+OF_PATH(__open_2, int, flags)
+OF_PATH(__open64_2, int, flags)
+ONE(int, -1, __openat_2, (int folder, const char *path, int flags), (folder, path, flags), folder, path)
+ONE(int, -1, __openat64_2, (int folder, const char *path, int flags), (folder, path, flags), folder, path)
+OF_PATH(creat, mode_t, mode)
+OF_PATH(creat64, mode_t, mode)
+FOPEN(fopen)
+FOPEN(fopen64)
+FREOPEN(freopen)
+FREOPEN(freopen64)
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+TWO(rename, (const char *old, const char *new), (old, new), WAIT_BELOW(AT_FDCWD, old), WAIT(AT_FDCWD, new))
+TWO(renameat, (int from, const char *old, int to, const char *new), (from, old, to, new), WAIT_BELOW(from, old),
+    WAIT(to, new))
+TWO(renameat2, (int from, const char *old, int to, const char *new, unsigned flags), (from, old, to, new, flags),
+    WAIT_BELOW(from, old), WAIT_BELOW(to, new))
+TWO(link, (const char *old, const char *new), (old, new), WAIT(AT_FDCWD, old), WAIT(AT_FDCWD, new))
+TWO(linkat, (int from, const char *old, int to, const char *new, int flags), (from, old, to, new, flags),
+    WAIT(from, old), WAIT(to, new))
+TWO(symlink, (const char *target, const char *path), (target, path), , WAIT(AT_FDCWD, path))
+TWO(symlinkat, (const char *target, int folder, const char *path), (target, folder, path), , WAIT(folder, path))
+ONE(int, -1, unlink, (const char *path), (path), AT_FDCWD, path)
+ONE(int, -1, unlinkat, (int folder, const char *path, int flags), (folder, path, flags), folder, path)
+ONE(int, -1, remove, (const char *path), (path), AT_FDCWD, path)
+
+/* ---- what is known of them --------------------------------------------------------------------------------------- */
+
+#define STATS(suffix)                                                                                                  \
+    STAT(stat##suffix, (const char *restrict path, struct stat##suffix *restrict out), (path, out), AT_FDCWD, path,    \
+         __xstat##suffix, (int version, const char *path, struct stat##suffix *out), (OLD_STAT, path, out))            \
+    STAT(lstat##suffix, (const char *restrict path, struct stat##suffix *restrict out), (path, out), AT_FDCWD, path,   \
+         __lxstat##suffix, (int version, const char *path, struct stat##suffix *out), (OLD_STAT, path, out))           \
+    STAT(fstatat##suffix, (int folder, const char *restrict path, struct stat##suffix *restrict out, int flags),       \
+         (folder, path, out, flags), folder, path, __fxstatat##suffix,                                                 \
+         (int version, int folder, const char *path, struct stat##suffix *out, int flags),                             \
+         (OLD_STAT, folder, path, out, flags))
+
+STATS()
+STATS(64)
+ONE(int, -1, statx, (int folder, const char *restrict path, int flags, unsigned mask, struct statx *restrict out),
+    (folder, path, flags, mask, out), folder, path)
+OF_PATH(access, int, mode)
+OF_PATH(euidaccess, int, mode)
+OF_PATH(eaccess, int, mode)
+ONE(int, -1, faccessat, (int folder, const char *path, int mode, int flags), (folder, path, mode, flags), folder, path)
+
+/* ---- changes ----------------------------------------------------------------------------------------------------- */
+
+OF_PATH(truncate, off_t, bytes)
+OF_PATH(truncate64, off64_t, bytes)
+OF_PATH(chmod, mode_t, mode)
+ONE(int, -1, fchmodat, (int folder, const char *path, mode_t mode, int flags), (folder, path, mode, flags), folder,
+    path)
+ONE(int, -1, chown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD, path)
+ONE(int, -1, lchown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD, path)
+ONE(int, -1, fchownat, (int folder, const char *path, uid_t user, gid_t group, int flags),
+    (folder, path, user, group, flags), folder, path)
+OF_PATH(utime, const struct utimbuf *, times)
+ONE(int, -1, utimes, (const char *path, const struct timeval times[2]), (path, times), AT_FDCWD, path)
+ONE(int, -1, lutimes, (const char *path, const struct timeval times[2]), (path, times), AT_FDCWD, path)
+ONE(int, -1, futimesat, (int folder, const char *path, const struct timeval times[2]), (folder, path, times), folder,
+    path)
+ONE(int, -1, utimensat, (int folder, const char *path, const struct timespec times[2], int flags),
+    (folder, path, times, flags), folder, path)

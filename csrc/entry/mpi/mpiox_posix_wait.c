@@ -1,0 +1,142 @@
+/* mpiox_posix_wait.c - see mpiox_posix_wait.h. */
+#include "mpiox_posix_wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mpiox_forwarded.h"
+#include "mpiox_mpi_staging.h"
+#include "mpiox_posix_own.h"
+#include "mpiox_storage_staging.h"
+
+enum { MOST_LINKS = 40 };
+
+/* ---- files that have had their name before ----------------------------------------------------------------------- */
+
+/* Those that this process has closed; older ones make room. As many as a delegate has at once. */
+static struct {
+    _Atomic uint64_t device, inode;
+} closed[MPIOX_CACHE_MAX_FILES];
+static atomic_uint next_closed;
+
+static int find_closed(const struct stat *status)
+{
+    for (int i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        if (atomic_load(&closed[i].inode) == (uint64_t)status->st_ino &&
+            atomic_load(&closed[i].device) == (uint64_t)status->st_dev)
+            return i;
+    }
+    return -1;
+}
+
+void mpiox_posix_note_closed(const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) != 0 || find_closed(&status) >= 0)
+        return;
+    const unsigned at = atomic_fetch_add(&next_closed, 1) % MPIOX_CACHE_MAX_FILES;
+
+    atomic_store(&closed[at].inode, 0);
+    atomic_store(&closed[at].device, (uint64_t)status.st_dev);
+    atomic_store(&closed[at].inode, (uint64_t)status.st_ino);
+}
+
+static void await_named(const mpiox_service *service, const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) != 0)
+        return;
+    const int index = find_closed(&status);
+
+    if (index < 0 && !mpiox_forwarded_is_draining(service, (uint64_t)status.st_dev, (uint64_t)status.st_ino))
+        return;
+    if (mpiox_mpi_staging_await_path(path) && index >= 0)
+        atomic_store(&closed[index].inode, 0);
+}
+
+/* ---- files by their staging name --------------------------------------------------------------------------------- */
+
+/* Where the last link of the path leads to, in its place. False: it is none. */
+static bool follow(char path[PATH_MAX])
+{
+    char target[PATH_MAX], whole[PATH_MAX];
+    const ssize_t bytes = readlink(path, target, sizeof target - 1);
+
+    if (bytes <= 0)
+        return false;
+    target[bytes] = '\0';
+    const char *slash = target[0] == '/' ? NULL : strrchr(path, '/');
+    const int folder = slash != NULL ? (int)(slash - path) + 1 : 0;
+    const int length = snprintf(whole, sizeof whole, "%.*s%s", folder, path, target);
+
+    if (length < 0 || length >= (int)sizeof whole)
+        return false;
+    memcpy(path, whole, (size_t)length + 1);
+    return true;
+}
+
+/* False: no file of that name is still to get it. */
+static bool await_hidden(char path[PATH_MAX])
+{
+    char staging[PATH_MAX];
+
+    for (int links = 0; links < MOST_LINKS; links++) {
+        if (mpiox_storage_staging_name(path, staging, sizeof staging) && access(staging, F_OK) == 0) {
+            mpiox_mpi_staging_await_path(path);
+            return true;
+        }
+        if (!follow(path))
+            return false;
+    }
+    return false;
+}
+
+static void await_below(mpiox_service *service, const char *path)
+{
+    char folder[PATH_MAX], file[PATH_MAX];
+    struct stat status;
+
+    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode) || realpath(path, folder) == NULL)
+        return;
+    for (int32_t at = 0; mpiox_forwarded_next_draining(service, folder, &at, file);)
+        mpiox_mpi_staging_await_path(file);
+}
+
+/* A path from the current folder, without slashes at its end. False: it is too long, or none. */
+static bool take(int folder, const char *path, char out[PATH_MAX])
+{
+    int length = folder == AT_FDCWD || path[0] == '/' ? snprintf(out, PATH_MAX, "%s", path)
+                                                      : snprintf(out, PATH_MAX, "/proc/self/fd/%d/%s", folder, path);
+
+    if (path[0] == '\0' || length < 0 || length >= PATH_MAX)
+        return false;
+    while (length > 1 && out[length - 1] == '/')
+        out[--length] = '\0';
+    return true;
+}
+
+void mpiox_posix_wait_for(const void *caller, int folder, const char *path, bool below)
+{
+    mpiox_service *service = mpiox_service_current();
+    const int before = errno;
+    char text[PATH_MAX];
+
+    if (path == NULL || service == NULL || mpiox_posix_is_own(caller) || !mpiox_forwarded_may_hold(service) ||
+        getpid() != service->process)
+        return;
+    if (take(folder, path, text) && !await_hidden(text)) { /* it has followed the links */
+        await_named(service, text);
+        if (below)
+            await_below(service, text);
+    }
+    errno = before;
+}

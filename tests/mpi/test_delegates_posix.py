@@ -1,0 +1,202 @@
+"""Files that are written behind their close, and programs that look for them past MPI: POSIX calls, C and Python."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import textwrap
+
+import pytest
+
+from support.cbuild import mpi_program
+from support.launch import mpi_run, python_alone, python_run
+from support.tiers import slow
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+RANKS = 3
+
+
+def hints(close: str = "staged", **more: str | int) -> dict[str, str]:
+    """Return the environment of a program whose files take seconds to be written, if nobody waits for them."""
+    words = {"mpiox_delegates": 2, "mpiox_delegate_cache": "4m", "mpiox_delegate_page": "16k", "striping_unit": "16k",
+             "mpiox_drain_rate": "4k", "mpiox_close": close, **more}  # fmt: skip
+    return {"MPIOX_HINTS": "*:" + ":".join(f"{name}={value}" for name, value in words.items())}
+
+
+def linked(extension: str, name: str) -> pathlib.Path:
+    """Return a program that is linked to the library."""
+    folder = os.path.dirname(extension)
+    return mpi_program(name, f"-L{folder}", "-Wl,--no-as-needed", "-lmpiio_ext", f"-Wl,-rpath,{folder}")
+
+
+def contents(folder: pathlib.Path) -> dict[str, object]:
+    """Return what a folder holds, by name: bytes, or where a link leads to."""
+    return {str(path.relative_to(folder)): os.readlink(path) if path.is_symlink() else path.read_bytes()
+            for path in folder.rglob("*") if path.is_symlink() or path.is_file()}  # fmt: skip
+
+
+FORTIFIED = ("-D_FILE_OFFSET_BITS=64", "-D_FORTIFY_SOURCE=2", "-O2")
+NAMED = {"plain": ("preloaded", (), {}, 0), "fortified, nodes": ("preloaded", FORTIFIED, {}, 1),
+         "thread": ("linked", (), {"mpiox_delegate_mode": "thread"}, 0), "linked": ("linked", (), {}, 2)}  # fmt: skip
+
+
+@pytest.mark.parametrize(("way", "flags", "more", "per_node"), NAMED.values(), ids=NAMED)
+def test_functions_find_what_is_closed(tmp_path: pathlib.Path, extension: str, way: str, flags: tuple[str, ...],
+                                       more: dict[str, str], per_node: int) -> None:
+    """Each of them, by any rank, on each name of the file, does what it does with a file that is written."""
+    program = linked(extension, "posix_names") if way == "linked" else mpi_program("posix_names", *flags)
+    said, left = {}, {}
+    for close in ("written", "staged"):
+        (folder := tmp_path / close).mkdir()
+        launch = mpi_run([program, folder], RANKS, env={**hints(close, **more), "MPIOX_RANKS_PER_NODE": str(per_node)},
+                         preload=way == "preloaded", timeout_s=120)  # fmt: skip
+        lines = sorted(launch.stdout.splitlines())  # launchers mix those of several ranks
+        said[close] = [line for line in lines if not line.startswith("staged ")]
+        _, staged, _, total = next(line for line in lines if line.startswith("staged ")).split()
+        assert int(staged) == (int(total) if close == "staged" else 0), launch.describe()
+        assert "mpiio_ext:" not in launch.stderr, launch.describe()
+        left[close] = contents(folder)
+    assert said["staged"] == said["written"]
+    assert left["staged"] == left["written"]
+
+
+@pytest.mark.parametrize("preload", [True, *slow(False)], ids=["preloaded", "linked"])
+def test_checkpoints_are_rotated(tmp_path: pathlib.Path, extension: str, preload: bool) -> None:
+    """chk.new, chk.0, chk.1, chk.2: a loop of rename() and unlink() leaves what it leaves without the hint."""
+    program = mpi_program("posix_rotation") if preload else linked(extension, "posix_rotation")
+    left = {}
+    for close in ("written", "staged"):
+        (folder := tmp_path / close).mkdir()
+        launch = mpi_run([program, folder, "6"], RANKS, env=hints(close), preload=preload, timeout_s=120)
+        assert launch.stderr == "", launch.describe()
+        left[close] = contents(folder)
+    assert left["staged"] == left["written"]
+    assert set(left["staged"]) == {"chk.0", "chk.1", "chk.2"}
+
+
+PYTHON = """
+    import os
+    import pathlib
+    import sys
+    import numpy as np
+    from mpi4py import MPI
+
+    comm, folder = MPI.COMM_WORLD, pathlib.Path(sys.argv[1])
+    seen = []
+
+    def make(name):
+        file = MPI.File.Open(comm, str(folder / name), MPI.MODE_CREATE | MPI.MODE_WRONLY)
+        file.Write_at_all(comm.rank * 20000, np.full(20000, comm.rank + 1, np.uint8))
+        file.Close()
+        comm.Barrier()
+        return folder / name
+
+    for name, act in (
+        ("exists", lambda path: os.path.exists(path)),
+        ("size", lambda path: os.path.getsize(path)),
+        ("rename", lambda path: os.rename(path, folder / "renamed")),
+        ("replace", lambda path: os.replace(path, folder / "renamed")),
+        ("unlink", lambda path: os.unlink(path)),
+        ("read", lambda path: sum(path.read_bytes())),
+        ("append", lambda path: path.open("ab").write(b"more")),
+        ("link", lambda path: os.link(path, folder / "linked")),
+        ("stat in folder", lambda path: os.stat(path.name, dir_fd=os.open(folder, os.O_RDONLY)).st_size),
+        ("scandir", lambda path: None),
+    ):
+        path = make(name)
+        if comm.rank == 1:
+            seen.append([name, act(path)])
+        comm.Barrier()
+    if comm.rank == 1:
+        print(seen)
+"""
+
+
+def test_python_finds_what_is_closed(tmp_path: pathlib.Path) -> None:
+    """The functions of os, and files of Python, of a program under the library."""
+    said, left = {}, {}
+    for close in ("written", "staged"):
+        (folder := tmp_path / close).mkdir()
+        launch = python_run(["-c", textwrap.dedent(PYTHON), folder], 2, env=hints(close), preload=True, timeout_s=120)
+        said[close], left[close] = launch.stdout, contents(folder)
+    assert said["staged"] == said["written"] != ""
+    assert left["staged"] == left["written"]
+
+
+SERIAL = {
+    "h5py": """
+        import h5py
+        def make(path):
+            with h5py.File(path, "w", driver="mpio", comm=comm) as file:
+                file.create_dataset("v", (2 * N,), "f8")[mine] = np.arange(2 * N)[mine]
+        def use(path):
+            with h5py.File(path, "a") as file:
+                file["more"] = file["v"][...] * 2
+            with h5py.File(path, "r") as file:
+                return float(file["more"][...].sum())
+    """,
+    "netCDF4": """
+        import netCDF4
+        how = {"format": "NETCDF3_64BIT_DATA", "parallel": True, "comm": comm, "info": MPI.Info()}
+        def make(path):
+            with netCDF4.Dataset(path, "w", **how) as file:
+                file.createDimension("x", 2 * N)
+                file.createVariable("v", "f8", ("x",))[mine] = np.arange(2 * N)[mine]
+        def use(path):
+            with netCDF4.Dataset(path, "a") as file:
+                file.createVariable("more", "f8", ("x",))[:] = file["v"][...] * 2
+            with netCDF4.Dataset(path, "r") as file:
+                return float(file["more"][...].sum())
+    """,
+    "netCDF4 again": """
+        import netCDF4
+        how = {"format": "NETCDF3_64BIT_DATA", "parallel": True, "comm": comm, "info": MPI.Info()}
+        def make(path):
+            with netCDF4.Dataset(path, "w", **how) as file:
+                file.createDimension("x", 2 * N)
+                file.createVariable("v", "f8", ("x",))[mine] = np.arange(2 * N)[mine]
+            with netCDF4.Dataset(path, "a", **how) as file:
+                file.createVariable("more", "f8", ("x",))[mine] = 2.0 * np.arange(2 * N)[mine]
+        def use(path):
+            with netCDF4.Dataset(path, "r") as file:
+                return float(file["more"][...].sum())
+    """,
+}  # fmt: skip
+FRAME = """
+import sys
+import numpy as np
+from mpi4py import MPI
+comm, N = MPI.COMM_WORLD, 5000
+mine = slice(comm.rank * N, (comm.rank + 1) * N)
+{}
+make(sys.argv[1])
+comm.Barrier()
+if comm.rank == 0:
+    print(use(sys.argv[1]))
+"""
+PROBES = {"h5py": "import h5py; assert h5py.get_config().mpi",
+          "netCDF4": "import netCDF4 as n; assert n.__has_parallel4_support__ and n.__has_pnetcdf_support__"}
+
+
+@pytest.mark.parametrize("name", SERIAL)
+def test_serial_libraries_find_what_is_closed(tmp_path: pathlib.Path, name: str) -> None:
+    """A file of parallel HDF5 or PnetCDF is changed by one rank at once, as post-processing does."""
+    if python_alone(PROBES[name.split()[0]]).returncode:
+        pytest.skip(f"no parallel {name} here")
+    code = FRAME.format(textwrap.dedent(SERIAL[name]))
+    for close in ("written", "staged"):
+        launch = python_run(["-c", code, tmp_path / close], 2, env=hints(close), preload=True, timeout_s=120)
+        assert launch.stdout.split() == [str(2.0 * sum(range(10000)))], launch.describe()
+    assert (tmp_path / "staged").read_bytes() == (tmp_path / "written").read_bytes() or name == "h5py"
+
+
+@pytest.mark.parametrize("name", SERIAL)
+def test_scratch_files_that_are_looked_for(tmp_path: pathlib.Path, name: str) -> None:
+    """A library that looks past MPI finds a scratch file written, once all have closed it, and a line says so."""
+    if python_alone(PROBES[name.split()[0]]).returncode:
+        pytest.skip(f"no parallel {name} here")
+    code = FRAME.format(textwrap.dedent(SERIAL[name]))
+    launch = python_run(["-c", code, tmp_path / "file"], 2, env=hints("never"), preload=True, timeout_s=120)
+    assert launch.stdout.split() == [str(2.0 * sum(range(10000)))], launch.describe()
+    assert f"{tmp_path}/file: a scratch file (mpiox_close=never) is looked for past MPI" in launch.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"file"}
