@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -108,6 +109,23 @@ def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
     return texts
 
 
+def _abandoned(running: Iterable[DelegateStatus]) -> dict[Path, str]:
+    """Return the closed files of which caches whose delegates are all gone have bytes, in the folders of the hint."""
+    from mpiio_ext.delegates._status import read_cache
+    from mpiio_ext.hints import in_force
+
+    texts: dict[Path, str] = {}
+    used = {item.kept for item in running}
+    folders = next(hint.value for hint in in_force() if hint.spec.name == "mpiox_delegate_cache_dir")
+    for folder in map(Path, filter(None, re.split("[,;]", folders))):
+        for cache in _caches(folder) if folder.is_dir() else ():
+            status = read_cache(cache) if str(cache) not in used else None
+            texts |= {final_name(file.path): f"is not all written: the rest is in {cache}, whose delegate was killed: "
+                                             f"mpiio-ext delegates recover {folder}"
+                      for file in (status.files if status else ()) if file.draining and not file.replica}  # fmt: skip
+    return texts
+
+
 def _why(item: Left) -> str:
     """Return what keeps a file from being whole."""
     staging = staging_name(item.path)
@@ -128,8 +146,9 @@ class _Waiting:
 
     def look(self, watch: Watch) -> tuple[bool, dict[Path, str]]:
         """Return whether all is written, and what has been wrong for too long, by file."""
-        left = list(left_by((row.status for row in watch.look()), self._wanted))
-        nobodys = _nobodys(self._wanted, left)
+        running = [row.status for row in watch.look()]
+        left = list(left_by(running, self._wanted))
+        nobodys = _nobodys(self._wanted, left) if self._wanted else _abandoned(running)
         clashes = {item.path for item in left if item.code == errno.EEXIST}
         stuck = {item.path: _why(item) for item in left
                  if item.code and (item.path not in clashes or item.path.exists())}  # fmt: skip
@@ -157,7 +176,8 @@ def _end(failed: dict[Path, str]) -> None:
 def wait(files: tuple[Path, ...], patience: float, timeout: float | None) -> None:
     """Wait until files that programs of this host have closed before are all written.
 
-    Without FILES: everything that your delegates on this host write behind a close. The exit status is 1 when a file
+    Without FILES: everything that your delegates on this host write behind a close, or have left in the folders of
+    mpiox_delegate_cache_dir when they were killed. The exit status is 1 when a file
     cannot be written, is not there, or is not whole in time; then it is named, with where its bytes are.
     """
     from mpiio_ext.delegates._status import Watch

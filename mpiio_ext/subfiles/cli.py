@@ -54,7 +54,8 @@ def _copies(function: Command) -> Command:
     """Put the options of commands that copy on one."""
     return all_of(function, [
         click.option("--in-place", is_flag=True, help="FILE itself becomes that; needs the space of both meanwhile."),
-        click.option("--verify", is_flag=True, help="Compare all bytes before the file gets its name."),
+        click.option("--verify", is_flag=True,
+                     help="Compare all bytes of the copy with what it is made of, before it gets its name."),
         click.option("--threads", type=click.IntRange(1, 256), metavar="N",
                      help="Threads that copy.  [default: processors, 8 at most; 1 to one file of a local file system]"),
     ])  # fmt: skip

@@ -258,17 +258,52 @@ class Copy:
             self._copy_runs(reads, writes, number, begin, end)
 
     def _units(self, files: Files, part: tuple[int, int]) -> None:
-        """Copy the units of rows, one after the other."""
-        unit, first = self.striping.unit, part[1] * self.part
+        """Copy the units of rows, in the order of the logical file; what is done for each of them alone is little."""
+        moved = 0
         with _opened(self.plain, WRITE if self.out else READ) as plain:
-            for begin in range(first, first + self.part, unit):
-                for number in range(self.striping.count):
-                    end = min(begin + unit, self.striping.length(number, self.size))
-                    if end <= begin:
-                        return
-                    with files.use(number) as subfile:
-                        reads, writes = (subfile, plain) if self.out else (plain, subfile)
-                        self._copy_runs(reads, writes, number, begin, end)
+            for logical, number, place, length in self._planned(files, plain, part[1] * self.part):
+                if self.stop.is_set():
+                    raise StoppedError
+                with files.use(number) as subfile:
+                    try:
+                        if self.out:
+                            self.copier.copy(subfile, place, plain, logical, length)
+                        else:
+                            self.copier.copy(plain, logical, subfile, place, length)
+                    except OSError as error:
+                        ends = self.subfiles[number], self.plain
+                        raise _of(error, *(ends if self.out else ends[::-1])) from error
+                moved += length
+                if moved >= PART:
+                    self._advance(moved)
+                    moved = 0
+        self._advance(moved)
+
+    def _advance(self, length: int) -> None:
+        with self.lock:
+            self.advance(by=length)
+
+    def _planned(self, files: Files, plain: int, first: int) -> list[tuple[int, int, int, int]]:
+        """Return the data of a part of rows: place in the logical file, subfile, place there and bytes; by units."""
+        unit, count, found = self.striping.unit, self.striping.count, list[tuple[int, int, int, int]]()
+        if not self.out:
+            for low, high in self._known(-1, plain, first * count, min((first + self.part) * count, self.size)):
+                begin = low
+                while begin < high:
+                    length = min(high, (begin // unit + 1) * unit) - begin
+                    found.append((begin, *self.striping.place(begin), length))
+                    begin += length
+            return found
+        for number in range(count):
+            end = min(first + self.part, self.striping.length(number, self.size))
+            with files.use(number) if first < end else contextlib.nullcontext(-1) as subfile:
+                for low, high in self._known(number, subfile, first, end):
+                    begin = low
+                    while begin < high:
+                        length = min(high, (begin // unit + 1) * unit) - begin
+                        found.append((self.striping.logical(number, begin), number, begin, length))
+                        begin += length
+        return sorted(found)
 
     def _copy_runs(self, reads: int, writes: int, number: int, begin: int, end: int) -> None:
         """Copy the runs of data of a range of a subfile."""
@@ -376,6 +411,11 @@ def _told(source: Path, target: Path) -> Iterator[None]:
     except FileSystemError:
         raise
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        words = f"cannot be {'written' if full else 'copied'}: {error.strerror}"
-        raise FileSystemError(error.errno, words, str(target if full else source)) from error
+        raise _of(error, source, target) from error
+
+
+def _of(error: OSError, source: Path, target: Path) -> FileSystemError:
+    """Return the error of a copy."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    words = f"cannot be {'written' if full else 'copied'}: {error.strerror}"
+    return FileSystemError(error.errno, words, str(target if full else source))

@@ -22,12 +22,10 @@ from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.findings import Finding, named
-from mpiio_ext.subfiles.index import FOLDER, WRITING, SubfilesError
+from mpiio_ext.subfiles.index import FOLDER, MOVING, WRITING, SubfilesError
 from mpiio_ext.subfiles.journal import beside, cannot_write
 from mpiio_ext.subfiles.stored import Stored, examine, find, is_guarded, state_words
 
-#: A file in a folder of subfiles, whose index is being renamed to another folder; it says where to.
-MOVING = ".moving"
 #: How the journals of commands end, which go on with a folder that has no index (yet, or any more).
 _JOURNALS = {".merging.journal": "merge --in-place", ".splitting.journal": "split"}
 _NAME = re.compile(r"[0-9a-f]{16}\.(0|[1-9][0-9]{0,3})(\.[1-9][0-9]?)?")

@@ -10,7 +10,7 @@ Format. Text with a newline behind each line, in this order::
     state whole            (writing: no closed file; then there is no size)
     unit 1048576           (bytes)
     count 4
-    size 123456789         (bytes of the logical file)
+    size 123456789         (bytes of the logical file; where it is written: writers N, if N > 1)
     id 0123456789abcdef    (at random)
     subfile NAME.subfiles/0123456789abcdef.0
     checksum 89abcdef      (CRC-32 of all bytes before this line)
@@ -40,6 +40,8 @@ HEAD = b"mpiio_ext subfiles "
 VERSION = 1
 #: What a folder of subfiles is called: the name of the file, and this.
 FOLDER = ".subfiles"
+#: A file in such a folder, whose index is being renamed to another folder; it says where to.
+MOVING = ".moving"
 WHOLE, WRITING = "whole", "writing"
 MOST_UNIT, MOST_COUNT, MOST_SIZE = 2**62, 4096, 2**63 - 1
 #: Bytes of the largest index that is read.
@@ -50,7 +52,7 @@ _CODE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _LINES = re.compile(
     rb"mpiio_ext subfiles (?P<version>[0-9]{1,9})\n[^\n]*\nstate (?P<state>whole|writing)\n"
     rb"unit (?P<unit>0|[1-9][0-9]{0,18})\ncount (?P<count>0|[1-9][0-9]{0,18})\n"
-    rb"(?:size (?P<size>0|[1-9][0-9]{0,18})\n)?id (?P<id>[0-9a-f]{16})\n"
+    rb"(?:size (?P<size>0|[1-9][0-9]{0,18})\n|writers (?P<writers>[2-9]|[1-9][0-9]{1,9})\n)?id (?P<id>[0-9a-f]{16})\n"
     rb"(?P<subfiles>(?:subfile [^\n]+\n)*)checksum (?P<checksum>[0-9a-f]{8})\n"
 )
 
@@ -107,6 +109,7 @@ class Index:
     size : bytes of the logical file; None while it is written.
     ident : 16 hexadecimal digits.
     subfiles : their paths as the index has them, in their order.
+    writers : programs that have it open for writing, or ended before they had closed it.
     """
 
     state: str
@@ -114,10 +117,12 @@ class Index:
     size: int | None
     ident: str
     subfiles: tuple[str, ...]
+    writers: int = 1
 
     def render(self, name: str) -> bytes:
         """Return the text of an index of this name."""
         size = [] if self.size is None else [f"size {self.size}"]
+        size += [f"writers {self.writers}"] if self.size is None and self.writers > 1 else []
         lines = [f"state {self.state}", f"unit {self.striping.unit}", f"count {self.striping.count}", *size,
                  f"id {self.ident}"]  # fmt: skip
         body = b"%s%d\n%s%s\n" % (HEAD, VERSION, _TEXT.encode(), escaped(name))
@@ -162,7 +167,8 @@ def parse(text: bytes, path: object = "index") -> Index:
     wrong = _wrong(state, unit, count, size, names)
     if wrong:
         raise SubfilesError(f"{path}: is a damaged index: {wrong}")
-    return Index(state=state, striping=Striping(unit, count), size=size, ident=found["id"].decode(), subfiles=names)
+    return Index(state=state, striping=Striping(unit, count), size=size, ident=found["id"].decode(), subfiles=names,
+                 writers=int(found["writers"] or 1))  # fmt: skip
 
 
 def _wrong(state: str, unit: int, count: int, size: int | None, names: tuple[str, ...]) -> str:

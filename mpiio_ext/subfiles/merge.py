@@ -29,7 +29,7 @@ from mpiio_ext.subfiles.copying import Copy, processors, writers
 from mpiio_ext.subfiles.index import WHOLE, SubfilesError
 from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, keeping, lock, signature
 from mpiio_ext.subfiles.remove import remove_subfiles
-from mpiio_ext.subfiles.stored import Stored, find, refuse_copy, usable
+from mpiio_ext.subfiles.stored import Stored, alone, find, refuse_copy, usable
 
 #: How the temporary name of the file ends, and that of the journal.
 PART, JOURNAL = ".merging", ".merging.journal"
@@ -86,6 +86,8 @@ def merge(
     stored = find(path, layout)
     if in_place:
         refuse_copy(stored)
+        with alone(stored):  # before anything is copied
+            pass
     final = stored.path.resolve() if target is None else target.resolve()
     if target is not None:
         check_target(target, [stored.index_path, stored.path, *stored.subfiles])
@@ -106,7 +108,8 @@ def merge(
             from mpiio_ext.subfiles.verify import verify
 
             verify(work.part, stored.subfiles, stored.striping, size, threads or processors())
-        left = work.finish()
+        with alone(stored) if in_place else contextlib.nullcontext():
+            left = work.finish()
     except OSError as error:
         told = cannot_write(final, error)
         raise (keeping(told, work.part, work.journal.path) if begun and work.part.exists() else told) from error

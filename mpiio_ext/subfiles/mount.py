@@ -4,7 +4,8 @@ Problem. h5dump, ncdump and a script in Python know nothing of subfiles, and a m
 
 Algorithm. A folder is shown at a mount point, by FUSE. Each index is shown as the logical file, and the folder
 NAME.subfiles beside it is not shown; all else is passed through. What an index says is kept until it changes. Subfiles
-are opened with the file and read by as many threads as FUSE has.
+are opened with the file and read by as many threads as FUSE has. What was read stays in the page cache until the index
+changes (auto_cache).
 
 Guarantees. Nothing can be changed through it. Opening a file that is not whole, whose index is damaged, or whose
 subfiles are missing or short is an error (EIO), so nothing looks whole and is not; the system's log says why.
@@ -12,6 +13,7 @@ subfiles are missing or short is an error (EIO), so nothing looks whole and is n
 
 from __future__ import annotations
 
+import ctypes.util
 import dataclasses
 import errno
 import os
@@ -31,6 +33,8 @@ from mpiio_ext.subfiles.findings import in_lines
 from mpiio_ext.subfiles.index import FOLDER, WHOLE, SubfilesError
 from mpiio_ext.subfiles.stored import Files, Stored, examine, find, read_range, state_words
 
+if ctypes.util.find_library("fuse3"):  # requests of up to 1 MiB; libfuse 2 has 128 KiB at most
+    os.environ.setdefault("FUSE_LIBRARY_NAME", "fuse3")
 with needing("mount", "`subfiles mount`"):
     try:
         import mfusepy
@@ -219,6 +223,6 @@ def mount(path: Path, mountpoint: Path, *, foreground: bool) -> None:
     shown = Shown(root, None, _tell) if root.is_dir() else Shown(root.parent, root.name, _tell)
     try:
         mfusepy.FUSE(shown, str(mountpoint.resolve()), foreground=foreground, ro=True, fsname="mpiio_ext",
-                     default_permissions=True)  # fmt: skip
+                     default_permissions=True, auto_cache=True)  # fmt: skip
     except RuntimeError as error:
         raise ArgumentError(f"{mountpoint}: cannot be mounted: FUSE ended with status {error}") from error

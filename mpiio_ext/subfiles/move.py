@@ -26,8 +26,8 @@ from mpiio_ext.common.files import give_name, replacing, sync_folder
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.findings import missing_folder
-from mpiio_ext.subfiles.folders import MOVING, is_subfile_name, others_in
-from mpiio_ext.subfiles.index import FOLDER, SubfilesError
+from mpiio_ext.subfiles.folders import is_subfile_name, others_in
+from mpiio_ext.subfiles.index import FOLDER, MOVING, SubfilesError
 from mpiio_ext.subfiles.journal import lock
 from mpiio_ext.subfiles.stored import Stored, alone, find, index_of, refuse_copy
 

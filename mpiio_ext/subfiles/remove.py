@@ -21,10 +21,9 @@ from mpiio_ext.common import files
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
-from mpiio_ext.subfiles.folders import MOVING
-from mpiio_ext.subfiles.index import FOLDER, WRITING, SubfilesError
+from mpiio_ext.subfiles.index import FOLDER, MOVING, WRITING, SubfilesError
 from mpiio_ext.subfiles.journal import cannot_write
-from mpiio_ext.subfiles.stored import find, index_of, is_written, refuse_copy, state_words
+from mpiio_ext.subfiles.stored import Stored, alone, find, index_of, is_written, refuse_copy, state_words
 
 _OWN = re.compile(r"[0-9a-f]{16}\.[0-9]{1,4}(\.[1-9][0-9]?)?|.+\.subfile_[0-9]+(_[0-9]+_of_[0-9]+|\.config)", re.DOTALL)
 
@@ -66,6 +65,11 @@ def remove(path: Path) -> tuple[int, tuple[Path, ...]]:
     if is_written(stored):
         raise SubfilesError(f"{path}: {state_words(stored)}")
     refuse_copy(stored)
+    with alone(stored):
+        return len(stored.subfiles), _remove(path, stored)
+
+
+def _remove(path: Path, stored: Stored) -> tuple[Path, ...]:
     target = path.resolve()
     now = index_of(stored, target.parent)
     try:
@@ -79,7 +83,7 @@ def remove(path: Path) -> tuple[int, tuple[Path, ...]]:
             target.unlink(missing_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from error
-    return len(stored.subfiles), left
+    return left
 
 
 def _mark(target: Path, text: bytes) -> None:

@@ -212,40 +212,43 @@ def usable(stored: Stored, *, unfinished: bool = False) -> tuple[list[int], int]
 def is_written(stored: Stored) -> bool:
     """Return whether a program has the file open for writing: on this host, or where locks go over hosts.
 
-    Such a program holds a lock on a byte of the first subfile, and a delegate that writes behind a close on the next.
+    Such a program holds a lock on a byte of the first subfile, a delegate that writes behind a close on the next, and
+    who reads the file on the one after that.
     """
     return is_guarded(stored.subfiles[0])
 
 
-def is_guarded(path: Path) -> bool:
-    """Return whether a program holds the lock of writers on a subfile."""
+def is_guarded(path: Path, *, readers: bool = False) -> bool:
+    """Return whether a program holds the lock of writers on a subfile, or that of readers."""
     try:
         with opened(path) as descriptor:
-            return bool(struct.unpack(_FLOCK, fcntl.fcntl(descriptor, _OFD_GETLK, _writers()))[0] != fcntl.F_UNLCK)
+            found = fcntl.fcntl(descriptor, _OFD_GETLK, _flock(2 + readers))
+            return bool(struct.unpack(_FLOCK, found)[0] != fcntl.F_UNLCK)
     except OSError:
         return False
 
 
-def _writers() -> bytes:
-    return struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _WRITERS_BYTE, 2, 0)
+def _flock(count: int) -> bytes:
+    return struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _WRITERS_BYTE, count, 0)
 
 
 @contextlib.contextmanager
 def alone(stored: Stored) -> Iterator[None]:
-    """Keep programs that would write the file from it for the block, as far as locks go.
+    """Keep programs from opening the file, for the block and as far as locks go: they wait.
 
     Raises
     ------
     SubfilesError
-        One writes it.
+        One has it open.
     """
-    descriptor, held = -1, False
+    descriptor, taken = -1, False
     try:
         with contextlib.suppress(OSError):  # without the right to write, or without locks, only asking is left
             descriptor = open_plain(stored.subfiles[0], WRITE)
-            held = bool(fcntl.fcntl(descriptor, _OFD_SETLK, _writers()))
-        if not held and is_written(stored):
-            raise SubfilesError(f"{stored.path}: {state_words(stored)}")
+            taken = bool(fcntl.fcntl(descriptor, _OFD_SETLK, _flock(3)))
+        if not taken and is_guarded(stored.subfiles[0], readers=True):
+            words = state_words(stored) if is_written(stored) else "a program has it open: try again after that"
+            raise SubfilesError(f"{stored.path}: {words}")
         yield
     finally:
         if descriptor >= 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import pathlib
 import signal
@@ -193,6 +194,20 @@ def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path, parts: dict[
             assert tool("rm", tmp_path / "checkpoint0")[0] == 0
             (tmp_path / "plain").rename(tmp_path / "checkpoint0")
         assert (tmp_path / "checkpoint0").read_bytes() == checkpoint(0)
+
+
+@pytest.mark.parametrize(("delegates", "cache", "per_node"), [(2, 331_776, 0), (1, 380_000, 0), (2, 331_776, 1),
+                                                             (1, 460_000, 1)])  # fmt: skip
+def test_a_full_scratch_file_is_read(tmp_path: pathlib.Path, delegates: int, cache: int, per_node: int) -> None:
+    """The smallest cache, and one that is soon full: writes that do not fit are refused, but no read."""
+    words = f"*:mpiox_delegates={delegates}:mpiox_delegate_page=16k:mpiox_delegate_cache={cache}:mpiox_close=never"
+    env = {"MPIOX_HINTS": words, "MPIOX_RANKS_PER_NODE": str(per_node)}
+    launch = python_run([PROGRAMS / "delegates_scratch_full.py", tmp_path / "file", "16384"], 2, env=env, preload=True,
+                        timeout_s=120)  # fmt: skip
+    wrong, refused, written = json.loads(launch.stdout.split("SEEN ")[1])
+    assert wrong == [], launch.describe()
+    assert refused > 0 and refused + written == 32
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("parts", PARTS)

@@ -72,6 +72,18 @@ def later(path: pathlib.Path, seconds: float) -> None:
     os.utime(path, (now, now))
 
 
+def test_waiting_for_what_was_killed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without names of files, by the hints that the job had: not all is there, and where the rest is."""
+    monkeypatch.setenv("MPIOX_HINTS", leave(tmp_path))
+    path, caches = tmp_path / "files/checkpoint0", tmp_path / "first"
+    status, text = asked("wait", "--timeout", "60s")
+    assert status == 1
+    assert f"{path} is not all written: the rest is in {caches}/mpiox." in text, text
+    assert f"mpiio-ext delegates recover {caches}\n" in text
+    assert asked("recover", caches)[0] == 0
+    assert str(path) not in asked("wait", "--timeout", "0s")[1]
+
+
 @pytest.mark.parametrize(("rate", "after_s"), [(1, 0), (20_000, 1), (0, 1), *slow((0, 0), (0, 0.5), (0, 2))])
 def test_nobody_else_has_written(tmp_path: pathlib.Path, rate: int, after_s: float) -> None:
     """Nothing of it, or a part, is in the file; whoever was killed in the middle of a write is believed."""

@@ -172,11 +172,54 @@ def test_without_permission(folder: pathlib.Path, refused: tuple[str, ...], what
     forbidden.chmod(mode)
     text = failed_everywhere(launch, "open", *(["write", "sync"] if what == "other" else []))
     assert f"(subfile {2 if what == 'other' else 0}" in text and "Permission denied" in text, launch.describe()
+    advice = {"first": ": chmod it as the index is)", "folder": " cannot be reached: chmod its folder)", "other": ""}
+    assert advice[what] in text, launch.describe()
     if what == "other":
         check_unfinished(folder)
     else:
         assert subfiles.read_index(folder / "file") == before
         assert command("check", folder / "file").exit_code == 0
+
+
+def test_an_index_that_nobody_may_write(folder: pathlib.Path, refused: tuple[str, ...]) -> None:
+    """Programs without the library cannot destroy it; under the library it is written, and keeps its mode."""
+    subfiles.store(folder / "file", bytes(15000), 4, 1000)
+    (folder / "file").chmod(0o444)
+    alone = [*refused, sys.executable, "-c", f"open({str(folder / 'file')!r}, 'r+b')"]
+    assert b"Permission denied" in subprocess.run(alone, capture_output=True, check=False, timeout=60).stderr
+    launch = run(folder, WRITE, "5000", prefix=refused)
+    assert all(told(launch, call) == ["fine"] * RANKS for call in ("open", "write", "sync", "close")), launch.describe()
+    assert command("check", folder / "file").exit_code == 0 and any(subfiles.read(folder / "file"))
+    assert (folder / "file").stat().st_mode & 0o777 == 0o444
+
+
+SYNCED = """
+fh = MPI.File.Open(comm, name, RDWR | CREATE)
+if comm.rank == 0:
+    fh.Write_at(5000, mine(500))  # two subfiles, whose shares of 5500 bytes are longer, have none
+if sys.argv[2] == "sync":
+    fh.Sync()
+fh.Close()
+"""
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+@pytest.mark.parametrize("how", ["sync", "close alone"])
+def test_what_was_synced_is_stable_before_the_index_says_whole(folder: pathlib.Path, how: str) -> None:
+    log = folder.with_name("calls")
+    run(folder, SYNCED, how, MPIOX_HINTS=HINTS,
+        prefix=("strace", "-f", "-y", "-e", "trace=fsync,fdatasync,ftruncate,rename,renameat2", "-A", "-o", f"{log}"))
+    calls = re.findall(r"(fsync|fdatasync|ftruncate|rename)\w*\((.*)", log.read_text("utf-8", errors="replace"))
+    last = max(at for at, (call, about) in enumerate(calls) if call == "rename" and ".index-" in about)
+    unsynced = set[str]()
+    for call, about in calls[:last]:
+        number = re.search(r"\.subfiles/[0-9a-f]{16}\.(\d)", about)
+        if number is not None:
+            (unsynced.add if call == "ftruncate" else unsynced.discard)(number[1])
+    synced = {number for call, about in calls[:last] if call.startswith("f") and "sync" in call
+              for number in re.findall(r"\.subfiles/[0-9a-f]{16}\.(\d)", about)}  # fmt: skip
+    assert unsynced == (set() if how == "sync" else {"0", "2", "3"})
+    assert ("1" in synced) == (how == "sync") and subfiles.read_index(folder / "file").size == 5500
 
 
 @pytest.mark.parametrize("way", ["plain", "staged"])

@@ -208,22 +208,35 @@ static bool parts_name(const char *staging, char parts[PATH_MAX])
     return snprintf(parts, PATH_MAX, "%s.parts", staging) < PATH_MAX;
 }
 
+/* The same of the subfiles of an index. */
+static int look_for_writers(const char *index)
+{
+    mpiox_storage_subfiles subfiles;
+    char first[PATH_MAX];
+    const char *why;
+    int code = 0;
+    if (!mpiox_storage_subfiles_is_index(index) || mpiox_storage_subfiles_read(index, &subfiles, &why) != 0)
+        return 0;
+    const int fd = mpiox_storage_subfiles_path(&subfiles, 0, first, sizeof first)
+                       ? mpiox_storage_descriptor(first, O_RDWR | O_NOFOLLOW)
+                       : -1;
+    if (fd >= 0) {
+        code = mpiox_storage_guard(fd, MPIOX_GUARD_LOOK);
+        close(fd);
+    }
+    mpiox_storage_subfiles_free(&subfiles);
+    return code;
+}
+
 /* 0: as far as locks tell, nobody has it. */
 static int look_for_owners(const char *staging)
 {
-    mpiox_storage_subfiles subfiles;
-    const char *why;
     const int fd = open_parts(staging, O_RDWR);
     if (fd < 0) /* ENOENT: it is just being made, or somebody has removed what lies beside it */
         return errno == ENOENT ? EAGAIN : errno;
-    int code = mpiox_storage_guard(fd, MPIOX_GUARD_LOOK);
+    const int code = mpiox_storage_guard(fd, MPIOX_GUARD_LOOK);
     close(fd);
-    if (code == 0 && mpiox_storage_subfiles_is_index(staging) &&
-        mpiox_storage_subfiles_read(staging, &subfiles, &why) == 0) {
-        code = mpiox_storage_subfiles_in_use(&subfiles) ? EAGAIN : 0;
-        mpiox_storage_subfiles_free(&subfiles);
-    }
-    return code;
+    return code != 0 ? code : look_for_writers(staging);
 }
 
 /* What lies beside it goes first: without it nobody takes the file for a leftover. Who is killed between is followed by

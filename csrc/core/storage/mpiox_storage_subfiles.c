@@ -505,6 +505,6 @@ void mpiox_storage_subfiles_say_written(mpiox_storage *storage)
     subfiles_state *state = storage->state;
     pthread_mutex_lock(&state->lock);
     if (state->guard < 0)
-        state->guard = mpiox_storage_subfiles_guard(&state->index, true);
+        state->guard = mpiox_storage_subfiles_guard(&state->index, MPIOX_GUARD_BEHIND);
     pthread_mutex_unlock(&state->lock);
 }

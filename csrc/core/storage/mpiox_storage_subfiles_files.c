@@ -289,13 +289,21 @@ static int open_first(const mpiox_storage_subfiles *subfiles)
     return fd >= 0 ? fd : mpiox_storage_descriptor(path, O_RDONLY | O_NOFOLLOW);
 }
 
-int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, bool behind)
+int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, mpiox_storage_guarding how)
 {
     const int fd = open_first(subfiles);
-    if (fd < 0 || mpiox_storage_guard(fd, behind ? MPIOX_GUARD_BEHIND : MPIOX_GUARD_SHARED) == 0)
+    if (fd < 0 || mpiox_storage_guard(fd, how) == 0)
         return fd < 0 ? -1 : fd;
     close(fd);
     return -1;
+}
+
+bool mpiox_storage_subfiles_is_current(const mpiox_storage_subfiles *subfiles, int guard)
+{
+    char path[PATH_MAX];
+    struct stat held, named;
+    return mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path) && fstat(guard, &held) == 0 &&
+           lstat(path, &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
 static void drop_guard(int *guard)
@@ -469,7 +477,7 @@ static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_sto
     } while (code == EEXIST);
     if (code != 0)
         return code;
-    *guard = mpiox_storage_subfiles_guard(out, false);
+    *guard = mpiox_storage_subfiles_guard(out, MPIOX_GUARD_SHARED);
     code = put_index(out, out->index, true);
     if (code == 0)
         return 0;
@@ -483,9 +491,11 @@ int mpiox_storage_subfiles_create(const char *path, const char *name, int32_t co
 {
     struct stat status;
     *guard = -1;
-    *out = (mpiox_storage_subfiles){.unit = unit, .size = -1, .count = count};
+    *out = (mpiox_storage_subfiles){.unit = unit, .size = -1, .writers = 1, .count = count};
     if (lstat(path, &status) == 0)
         return EEXIST;
+    if (strlen(base_of(name)) > MPIOX_SUBFILES_NAME_MOST)
+        return ENAMETOOLONG;
     out->index = absolute(path);
     const int code = out->index != NULL ? create(out, base_of(name), places, guard) : errno;
     if (code != 0)
@@ -493,42 +503,64 @@ int mpiox_storage_subfiles_create(const char *path, const char *name, int32_t co
     return code;
 }
 
-/* Does the index say so already? A full disk has no room for another one. */
-static bool is_writing(const char *path)
+/* What the index says now, whoever has replaced it meanwhile. */
+static int read_again(mpiox_storage_subfiles *subfiles)
 {
     mpiox_storage_subfiles now;
     const char *why;
-    if (mpiox_storage_subfiles_read(path, &now, &why) != 0)
-        return false;
-    const bool is = now.size < 0;
-    mpiox_storage_subfiles_free(&now);
-    return is;
-}
-
-int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, bool *writing, int *guard)
-{
-    *guard = mpiox_storage_subfiles_guard(subfiles, false);
-    *writing = subfiles->size < 0 && is_writing(subfiles->index); /* read again: nobody makes it whole now */
-    if (*writing)
-        return 0;
-    subfiles->size = -1;
-    const int code = put_index(subfiles, subfiles->index, false);
+    int code = mpiox_storage_subfiles_read(subfiles->index, &now, &why);
     if (code != 0)
-        drop_guard(guard);
+        return code == EILSEQ ? ESTALE : code;
+    code = now.id == subfiles->id ? 0 : ESTALE;
+    subfiles->size = now.size;
+    subfiles->writers = now.writers;
+    mpiox_storage_subfiles_free(&now);
     return code;
 }
 
-bool mpiox_storage_subfiles_in_use(const mpiox_storage_subfiles *subfiles)
+/* One at a time, where there are locks. 0 or an errno: what the index says now. */
+static int begin_change(mpiox_storage_subfiles *subfiles, int guard)
 {
-    const int fd = open_first(subfiles);
-    const bool is = fd >= 0 && mpiox_storage_guard(fd, MPIOX_GUARD_LOOK) == EAGAIN;
-    if (fd >= 0)
-        close(fd);
-    return is;
+    if (guard >= 0)
+        (void)mpiox_storage_guard(guard, MPIOX_GUARD_CHANGE);
+    return read_again(subfiles);
 }
 
-/* The size that the subfiles have together; each then gets its share of it. */
-static int settle_sizes(mpiox_storage_subfiles *subfiles)
+static int end_change(int guard, int code)
+{
+    if (guard >= 0)
+        (void)mpiox_storage_guard(guard, MPIOX_GUARD_CHANGED);
+    return code;
+}
+
+int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int guard, bool *torn)
+{
+    int code = begin_change(subfiles, guard);
+    const bool writing = subfiles->size < 0;
+    *torn = code == 0 && writing && guard >= 0 && mpiox_storage_guard(guard, MPIOX_GUARD_LOOK) == 0;
+    if (code == 0 && !*torn) { /* a full disk may have no room for another index: one that is torn can be emptied */
+        subfiles->size = -1;
+        subfiles->writers = writing ? subfiles->writers + 1 : 1;
+        code = put_index(subfiles, subfiles->index, false);
+    }
+    return end_change(guard, code);
+}
+
+void mpiox_storage_subfiles_emptied(mpiox_storage_subfiles *subfiles, int guard, bool *torn)
+{
+    int code = begin_change(subfiles, guard);
+    const bool alone = guard < 0 || mpiox_storage_guard(guard, MPIOX_GUARD_OTHERS) == 0;
+    if (code == 0 && alone && subfiles->size < 0 && subfiles->writers > 1) {
+        subfiles->writers = 1;
+        code = put_index(subfiles, subfiles->index, false);
+    }
+    if (code == 0 && alone)
+        *torn = false;
+    (void)end_change(guard, code); /* who could not say it leaves the file unfinished */
+}
+
+/* The size that the subfiles have together; each then gets its share of it, on stable storage if `stable`. */
+static int settle_sizes(mpiox_storage_subfiles *subfiles, bool stable)
 {
     char path[PATH_MAX];
     struct stat status;
@@ -553,6 +585,8 @@ static int settle_sizes(mpiox_storage_subfiles *subfiles)
         code = fd < 0 ? -fd : fstat(fd, &status) != 0 ? errno : 0;
         if (code == 0 && status.st_size < share) /* of a size that somebody else has settled nothing is cut off */
             code = mpiox_storage_cut_file(fd, share);
+        if (code == 0 && stable && fsync(fd) != 0)
+            code = errno;
         if (fd >= 0)
             close(fd);
     }
@@ -561,17 +595,16 @@ static int settle_sizes(mpiox_storage_subfiles *subfiles)
     return code;
 }
 
-int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, bool whole, int *guard)
+int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, int guard, bool stable)
 {
-    const bool last = *guard < 0 || mpiox_storage_guard(*guard, MPIOX_GUARD_ALONE) == 0;
-    int code = 0;
-    if (whole && last) {
-        code = settle_sizes(subfiles);
-        if (code == 0)
-            code = put_index(subfiles, subfiles->index, false);
-    }
-    drop_guard(guard);
-    return code;
+    int code = begin_change(subfiles, guard);
+    if (code == 0 && subfiles->size < 0 && subfiles->writers > 1)
+        subfiles->writers--;
+    else if (code == 0)
+        code = settle_sizes(subfiles, stable);
+    if (code == 0)
+        code = put_index(subfiles, subfiles->index, false);
+    return end_change(guard, code);
 }
 
 /* ---- files that others bring to their end ------------------------------------------------------------------------ */
@@ -635,7 +668,7 @@ static int publish(mpiox_storage_subfiles *subfiles, const char *path)
     struct stat status;
     int code = sync_all(subfiles);
     if (code == 0 && lstat(path, &status) != 0) {
-        code = settle_sizes(subfiles);
+        code = settle_sizes(subfiles, true);
         if (code == 0)
             code = put_index(subfiles, path, true);
     } else if (code == 0) {

@@ -8,6 +8,7 @@
 #ifndef MPIOX_STORAGE_SUBFILES_FILES_H
 #define MPIOX_STORAGE_SUBFILES_FILES_H
 
+#include "mpiox_storage_lock.h"
 #include "mpiox_storage_subfiles_index.h"
 
 /* Is a file of this name an index? One system call where it is none, unless it is small. */
@@ -23,8 +24,9 @@ typedef struct mpiox_storage_subfiles_places {
 } mpiox_storage_subfiles_places;
 
 /* Make a file of `count` empty subfiles, which this process writes from now on. EEXIST: something has that name.
+ * ENAMETOOLONG: its base name has more than MPIOX_SUBFILES_NAME_MOST bytes, or there is no room behind its path.
  * `name`: of the file, or a path to it: after it the folder of the subfiles is called. `places`: NULL: anywhere.
- * *guard: see mpiox_storage_subfiles_begin(). */
+ * *guard: as of mpiox_storage_subfiles_guard(). */
 int mpiox_storage_subfiles_create(const char *path, const char *name, int32_t count, int64_t unit,
                                   const mpiox_storage_subfiles_places *places, mpiox_storage_subfiles *out, int *guard);
 /* Path of a subfile. False: too long. */
@@ -34,17 +36,20 @@ bool mpiox_storage_subfiles_folder(const mpiox_storage_subfiles *subfiles, char 
 /* Are all subfiles there, and of a whole file with their sizes? *bad: the one that is not (ENOENT, or EBADMSG where its
  * size is wrong). */
 int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t *bad);
-/* This process writes the file from now on: *guard says so to others, -1 where there are no locks. *writing: the index
- * said already that somebody does. */
-int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, bool *writing, int *guard);
-/* It writes no more; `whole`: what it wrote has come to the subfiles. The last one makes the file whole. *guard is
- * closed. */
-int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, bool whole, int *guard);
-/* Say to others that this process writes the file, until the descriptor that is returned is closed; -1: there are no
- * locks. Waits while somebody makes the file whole. `behind`: it is a delegate, which keeps nobody from that. */
-int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, bool behind);
-/* Does anybody write it, as far as locks can tell? */
-bool mpiox_storage_subfiles_in_use(const mpiox_storage_subfiles *subfiles);
+/* Say to others that this process has the file open (SHARED, READS, BEHIND), until the descriptor that is returned is
+ * closed; -1: there are no locks. Waits while somebody makes the file whole, or removes it. */
+int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, mpiox_storage_guarding how);
+/* Has the file whose guard that is still its subfiles? Else it was removed, or made one file, before. */
+bool mpiox_storage_subfiles_is_current(const mpiox_storage_subfiles *subfiles, int guard);
+/* This process, which has a guard, writes the file from now on. *torn: a program before has not closed it, and nobody
+ * has it open: then the index stays as it is. */
+int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int guard, bool *torn);
+/* This process has emptied it: what others have not closed counts no more, unless they have it open. *torn: as above,
+ * and false then. */
+void mpiox_storage_subfiles_emptied(mpiox_storage_subfiles *subfiles, int guard, bool *torn);
+/* It writes no more, and what it wrote has come to the subfiles; not for one that was torn. The last one makes the file
+ * whole: subfiles->size says so. `stable`: it was synced, and what this changes is. */
+int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, int guard, bool stable);
 /* Has somebody emptied the index past MPI, as PnetCDF does when it makes a file again? Then it goes, and so do its
  * subfiles, unless a process writes them. Has it gone? */
 bool mpiox_storage_subfiles_drop_emptied(const char *path);

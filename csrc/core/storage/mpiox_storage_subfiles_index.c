@@ -154,6 +154,18 @@ static bool is_name(const char *base, uint64_t id, int32_t number)
     return tag[0] == '\0' || (tag[1] != '0' && digits >= 1 && digits <= 2 && tag[1 + digits] == '\0');
 }
 
+/* There is such a line where more than one program writes. */
+static bool read_writers(reader *r, mpiox_storage_subfiles *out)
+{
+    static const char key[] = "writers ";
+    int64_t writers = 1;
+    if (r->end - r->at >= (ptrdiff_t)sizeof key && memcmp(r->at, key, sizeof key - 1) == 0 &&
+        !next_number(r, "writers", 2, INT32_MAX, &writers, "the number of its writers is wrong"))
+        return false;
+    out->writers = (int32_t)writers;
+    return true;
+}
+
 static bool read_names(reader *r, mpiox_storage_subfiles *out)
 {
     for (int32_t i = 0; i < out->count; i++) {
@@ -188,7 +200,7 @@ static bool read_head(reader *r, mpiox_storage_subfiles *out)
     out->size = -1;
     if (!next_number(r, "unit", 1, MPIOX_SUBFILES_UNIT_MOST, &out->unit, "its unit is wrong") ||
         !next_number(r, "count", 1, MPIOX_SUBFILES_MOST, &count, "its count is wrong") ||
-        (whole && !next_number(r, "size", 0, INT64_MAX, &out->size, "its size is wrong")))
+        (whole ? !next_number(r, "size", 0, INT64_MAX, &out->size, "its size is wrong") : !read_writers(r, out)))
         return false;
     out->count = (int32_t)count;
     id = next_value(r, "id", "its id is wrong");
@@ -272,6 +284,8 @@ char *mpiox_storage_subfiles_format(const mpiox_storage_subfiles *subfiles, cons
             subfiles->unit, subfiles->count);
     if (subfiles->size >= 0)
         fprintf(to, "size %" PRId64 "\n", subfiles->size);
+    else if (subfiles->writers > 1)
+        fprintf(to, "writers %" PRId32 "\n", subfiles->writers);
     fprintf(to, "id %016" PRIx64 "\n", subfiles->id);
     for (int32_t i = 0; i < subfiles->count; i++) {
         fputs("subfile ", to);

@@ -6,12 +6,13 @@
  * Algorithm.  Unit u of the logical file lies in subfile u mod count, at offset (u div count) * unit: the static-cyclic
  *             file domain, so that an aggregator of a domain has subfiles of its own. A small text file, the index, has
  *             the logical name; it says how the file is cut, where the subfiles are, and how to make one file of them.
- *             It is replaced as a whole, never changed: `writing` while anybody has the file open for writing, `whole`
- *             once nobody has. Writers hold a shared lock on a byte of the first subfile, far behind all data.
- * Guarantee.  A file that a killed job was writing says `writing`. A whole one has subfiles of exactly their shares, so
- *             that each one that is missing, short or too long is found. Subfiles are called ID.NUMBER or
- *             ID.NUMBER.TAG, after the random ID of the index. An index that names other files is refused, and nothing
- *             of theirs is touched.
+ *             It is replaced as a whole, never changed: `writing`, with the number of programs that have the file open
+ *             for writing if there are several, and `whole` once all of them have closed it. Who has it open holds a
+ *             shared lock on a byte of the first subfile, far behind all data.
+ * Guarantee.  A file that a killed job was writing says `writing`, whoever else closes it. A whole one has subfiles of
+ *             exactly their shares, so that each one that is missing, short or too long is found. Subfiles are called
+ *             ID.NUMBER or ID.NUMBER.TAG, after the random ID of the index. An index that names other files is refused,
+ *             and nothing of theirs is touched.
  */
 #ifndef MPIOX_STORAGE_SUBFILES_INDEX_H
 #define MPIOX_STORAGE_SUBFILES_INDEX_H
@@ -21,11 +22,15 @@
 
 #include "mpiox_error.h"
 
-enum { MPIOX_SUBFILES_MOST = 4096 };
+enum {
+    MPIOX_SUBFILES_MOST = 4096,
+    MPIOX_SUBFILES_NAME_MOST = 214
+}; /* bytes: of theirs and the index's while it is made */
 #define MPIOX_SUBFILES_UNIT_MOST (INT64_C(1) << 62)
 
 typedef struct mpiox_storage_subfiles {
-    int64_t unit, size; /* bytes; size -1: it is being written */
+    int64_t unit, size; /* bytes; size -1: it is being written, */
+    int32_t writers;    /* by so many programs that have opened it and not closed it, or were ended before */
     uint64_t id;
     int32_t count;
     char **names; /* [count], absolute or relative to the index's folder */

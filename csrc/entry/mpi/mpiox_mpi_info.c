@@ -62,6 +62,9 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
         PMPI_Info_set(*info_used, "mpiox_close", "never");
     else if (handle->forwarded == NULL || !mpiox_forwarded_closes_behind(handle->forwarded))
         PMPI_Info_set(*info_used, "mpiox_close", "written");
+    set_number(*info_used, "mpiox_subfiles", handle->subfiles ? handle->file->layout.servers : 0);
+    if (handle->subfiles)
+        set_number(*info_used, "mpiox_subfile_unit", handle->file->layout.stripe_size);
     if (handle->file != NULL) { /* what the library's own choices came to */
         set_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
         set_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));

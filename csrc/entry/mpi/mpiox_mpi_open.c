@@ -658,6 +658,8 @@ int mpiox_mpi_sync(MPI_File fh)
         failed = true;
     result = handle != NULL && handle->subfiles ? MPI_SUCCESS : PMPI_File_sync(fh);
     mpiox_handle_spent(handle, MPIOX_SPENT_SYNC, begun);
+    if (handle != NULL && !failed)
+        mpiox_mpi_subfiles_synced(handle->writer);
     return failed ? mpiox_mpi_raise(handle, &error) : result; /* ours names the bytes, and is told only once */
 }
 

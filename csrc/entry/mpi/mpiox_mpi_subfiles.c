@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,13 +24,17 @@
 struct mpiox_mpi_writer {
     mpiox_storage_subfiles index;
     int guard;
+    bool reads;  /* and nothing else */
     bool staged; /* it is whole once delegates have written it */
     bool torn;   /* a job before has not closed it, and it has not been emptied since */
+    bool stable; /* it was synced */
 };
 
-enum { BEGINNING = 8192 }; /* bytes in which formats have their signatures */
+enum { BEGINNING = 8192, TRIES = 100 }; /* BEGINNING: bytes in which formats have their signatures */
 
-static const char per_node[] = "per_node=";
+static const char per_node[] = "per_node=",
+                  too_long[] =
+                      "open (names of subfiles are longer: give it one of 214 bytes at most, or a shorter path)";
 
 /* ---- how a new file is cut --------------------------------------------------------------------------------------- */
 
@@ -118,15 +123,26 @@ static int64_t unit_of(const char *folder, const mpiox_hints *hints)
     return layout.stripe_known ? layout.stripe_size : MPIOX_LAYOUT_DEFAULT_STRIPE_SIZE;
 }
 
-static int32_t count_of(const servers *all, const mpiox_hints *hints, int nodes)
+/* Once for a process: what the hint asks for is not what the file gets. */
+static void tell(const char *path, const mpiox_hints *hints, const char *what)
 {
-    const bool each = is_per_node(hints);
-    int64_t count;
+    static atomic_flag told = ATOMIC_FLAG_INIT;
 
-    if (strcasecmp(hints->subfiles, "per_server") == 0)
-        count = all->servers;
-    else
-        count = each ? (int64_t)nodes * atoi(hints->subfiles + sizeof per_node - 1) : atoi(hints->subfiles);
+    if (!atomic_flag_test_and_set(&told))
+        fprintf(stderr, "mpiio_ext: %s: mpiox_subfiles=%s: %s\n", path, hints->subfiles, what);
+}
+
+static int32_t count_of(const char *path, const servers *all, const mpiox_hints *hints, int nodes)
+{
+    const bool each = is_per_node(hints), by_server = strcasecmp(hints->subfiles, "per_server") == 0;
+    const int64_t count = by_server ? all->servers
+                          : each    ? (int64_t)nodes * atoi(hints->subfiles + sizeof per_node - 1)
+                                    : atoi(hints->subfiles);
+
+    if (by_server && count < 1)
+        tell(path, hints, "how many servers there are is not known: one subfile is made");
+    if (count > MPIOX_SUBFILES_MOST)
+        tell(path, hints, "that is more than a file can have: 4096 subfiles are made");
     return count < 1 ? 1 : count < MPIOX_SUBFILES_MOST ? (int32_t)count : MPIOX_SUBFILES_MOST;
 }
 
@@ -139,7 +155,7 @@ static int create(const char *path, const mpiox_mpi_subfiles_opening *opening, i
     folder_of(path, folder);
     servers all = servers_of(folder);
     const mpiox_storage_subfiles_places places = {fits, &all};
-    const int code = mpiox_storage_subfiles_create(path, opening->filename, count_of(&all, hints, nodes),
+    const int code = mpiox_storage_subfiles_create(path, opening->filename, count_of(path, &all, hints, nodes),
                                                    unit_of(folder, hints), all.target != NULL ? &places : NULL,
                                                    &out->index, &out->guard);
     free(all.target);
@@ -187,7 +203,7 @@ static void make(const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi
     if (code == EEXIST && opening->parts == 0)
         *out = mpiox_mpi_subfiles_begin(opening, nodes, writer);
     else
-        fail(out, code, "open (making subfiles)");
+        fail(out, code, code == ENAMETOOLONG ? too_long : "open (making subfiles)");
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -214,21 +230,30 @@ static void tell_of_writing(const char *path)
             path);
 }
 
-/* This process writes the file from now on. Of one that delegates write the index says so already. */
-static int begin_writing(mpiox_mpi_writer *writer, bool unused)
+static void drop(mpiox_mpi_writer *writer)
 {
-    bool writing = false;
+    if (writer->guard >= 0)
+        close(writer->guard);
+    mpiox_storage_subfiles_free(&writer->index);
+    free(writer);
+}
 
-    if (!writer->staged) {
-        const int code = mpiox_storage_subfiles_begin(&writer->index, &writing, &writer->guard);
+static bool is_unused(const mpiox_mpi_writer *writer)
+{
+    return writer->guard >= 0 && mpiox_storage_guard(writer->guard, MPIOX_GUARD_LOOK) == 0;
+}
 
-        writer->torn = unused && writing; /* else somebody has made it whole meanwhile */
-        if (code == 0 && writer->torn)
-            tell_of_writing(writer->index.index);
-        return code;
-    }
-    writer->guard = mpiox_storage_subfiles_guard(&writer->index, false);
-    return 0;
+/* Of a file that delegates write the index says so already. */
+static int begin(mpiox_mpi_writer *writer)
+{
+    int code = 0;
+
+    if (!writer->reads && !writer->staged)
+        code = mpiox_storage_subfiles_begin(&writer->index, writer->guard, &writer->torn);
+    if (code == 0 &&
+        (writer->torn || (writer->reads && !writer->staged && writer->index.size < 0 && is_unused(writer))))
+        tell_of_writing(writer->index.index);
+    return code;
 }
 
 static void fail_of_subfile(const mpiox_storage_subfiles *index, int32_t bad, int code, mpiox_mpi_subfiles *out)
@@ -241,56 +266,69 @@ static void fail_of_subfile(const mpiox_storage_subfiles *index, int32_t bad, in
         snprintf(what, sizeof what, "open (subfile %d %s)", bad,
                  code == ENOENT    ? "is missing"
                  : code == EBADMSG ? "has another size than its index says"
+                 : code == EACCES  ? "cannot be reached: chmod its folder"
                                    : "cannot be used");
     fail(out, code == EBADMSG ? EIO : code, what);
 }
 
-/* The index is good, and so is what it names. */
-static void open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_subfiles *index,
-                       mpiox_mpi_subfiles *out, mpiox_mpi_writer **writer)
+/* What is wrong with the subfiles. 0 or an errno, after fail(). */
+static int check(const mpiox_mpi_subfiles_opening *opening, const mpiox_storage_subfiles *index,
+                 mpiox_mpi_subfiles *out)
 {
     int32_t bad = 0;
-    int code = mpiox_storage_subfiles_check(index, &bad);
+    const int code = mpiox_storage_subfiles_check(index, &bad);
 
     if (code != 0) {
         fail_of_subfile(index, bad, code, out);
-        return;
+        return code;
     }
-    const bool unused = index->size < 0 && opening->staging == NULL && !mpiox_storage_subfiles_in_use(index);
-
-    if (unused && !writes(opening->amode))
-        tell_of_writing(index->index);
-    out->is = true;
-    if (!writes(opening->amode))
-        return;
-    if (mpiox_storage_subfiles_is_copy(index)) {
+    if (writes(opening->amode) && mpiox_storage_subfiles_is_copy(index)) {
         fail(out, EPERM, "open (for writing a copy of the index of another file)");
-        return;
+        return EPERM;
     }
-    *writer = calloc(1, sizeof **writer);
-    if (*writer == NULL) {
-        fail(out, ENOMEM, "open (the index of subfiles)");
-        return;
-    }
-    (*writer)->index = *index;
-    *index = (mpiox_storage_subfiles){.size = -1};
-    (*writer)->staged = opening->staging != NULL;
-    code = begin_writing(*writer, unused);
-    if (code == 0)
-        return;
-    fail(out, code, "open (replacing the index of subfiles)");
-    mpiox_storage_subfiles_free(&(*writer)->index);
-    free(*writer);
-    *writer = NULL;
+    return 0;
 }
 
-static void examine(const mpiox_mpi_subfiles_opening *opening, const char *path, mpiox_mpi_subfiles *out,
+/* The index is good, and is taken over. False: while this looked, somebody has removed the file, or made it one. */
+static bool open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_subfiles *index,
+                       mpiox_mpi_subfiles *out, mpiox_mpi_writer **writer)
+{
+    mpiox_mpi_writer *w = calloc(1, sizeof *w);
+    int code;
+
+    if (w == NULL) {
+        fail(out, ENOMEM, "open (the index of subfiles)");
+        return true;
+    }
+    w->index = *index;
+    *index = (mpiox_storage_subfiles){.size = -1};
+    w->reads = !writes(opening->amode);
+    w->staged = opening->staging != NULL;
+    w->guard = mpiox_storage_subfiles_guard(&w->index, w->reads ? MPIOX_GUARD_READS : MPIOX_GUARD_SHARED);
+    if (w->guard >= 0 && !mpiox_storage_subfiles_is_current(&w->index, w->guard)) {
+        drop(w);
+        return false;
+    }
+    code = check(opening, &w->index, out);
+    if (code == 0 && (code = begin(w)) != 0)
+        fail(out, code, "open (replacing the index of subfiles)");
+    out->is = code == 0;
+    if (code == 0)
+        *writer = w;
+    else
+        drop(w);
+    return true;
+}
+
+/* False: look again. */
+static bool examine(const mpiox_mpi_subfiles_opening *opening, const char *path, mpiox_mpi_subfiles *out,
                     mpiox_mpi_writer **writer)
 {
     mpiox_storage_subfiles index;
     char what[sizeof out->error.what];
     const char *why;
     const int code = mpiox_storage_subfiles_read(path, &index, &why);
+    bool done = true;
 
     if (code == EBADMSG) {
         snprintf(what, sizeof what, "open (index of subfiles: %s)", why);
@@ -301,9 +339,10 @@ static void examine(const mpiox_mpi_subfiles_opening *opening, const char *path,
         snprintf(what, sizeof what, "open (subfiles need mpiio_ext: %s)", opening->why_not);
         mpiox_error_set(&out->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, what);
     } else if (code == 0) {
-        open_index(opening, &index, out, writer);
+        done = open_index(opening, &index, out, writer);
     }
     mpiox_storage_subfiles_free(&index);
+    return done;
 }
 
 static const char *path_of(const mpiox_mpi_subfiles_opening *opening)
@@ -325,14 +364,21 @@ mpiox_mpi_subfiles mpiox_mpi_subfiles_begin(const mpiox_mpi_subfiles_opening *op
     if (path == NULL || !is_good(opening->amode) ||
         (opening->amode & MPI_MODE_EXCL && opening->parts == 0 && access(path, F_OK) == 0))
         return out;
-    if (opening->parts == 0 && mpiox_storage_subfiles_is_index(path)) {
-        examine(opening, path, &out, writer);
-    } else if (opening->wanted && mpiox_mpi_subfiles_are_asked_for(opening->hints) &&
-               opening->amode & MPI_MODE_CREATE && mpiox_mpi_path(opening->filename) == opening->filename &&
-               (opening->parts > 0 || lstat(path, &status) != 0 || mpiox_storage_subfiles_drop_emptied(path))) {
+    for (int tries = 0; opening->parts == 0 && mpiox_storage_subfiles_is_index(path); tries++) {
+        if (tries == TRIES)
+            fail(&out, ESTALE, "open (subfiles that come and go all the time)");
+        if (tries == TRIES || examine(opening, path, &out, writer))
+            return out;
+    }
+    if (!opening->wanted || !mpiox_mpi_subfiles_are_asked_for(opening->hints) || !(opening->amode & MPI_MODE_CREATE))
+        return out;
+    if (mpiox_mpi_path(opening->filename) == opening->filename &&
+        (opening->parts > 0 || lstat(path, &status) != 0 || mpiox_storage_subfiles_drop_emptied(path))) {
         out.late = is_per_node(opening->hints) && nodes == 0;
         if (!out.late)
             make(opening, nodes, &out, writer);
+    } else if (stat(path, &status) == 0) {
+        tell(path, opening->hints, "it exists as one file, and stays one");
     }
     return out;
 }
@@ -382,7 +428,8 @@ void mpiox_mpi_subfiles_explain(const char *path, int amode, mpiox_error *error)
             access(name, (amode & MPI_MODE_WRONLY ? 0 : R_OK) | (writes(amode) ? W_OK : 0)) == 0)
             continue;
         code = errno;
-        snprintf(what, sizeof what, "open (subfile %d)", i);
+        snprintf(what, sizeof what,
+                 code == EACCES ? "open (subfile %d: chmod it as the index is)" : "open (subfile %d)", i);
         mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, what);
     }
     mpiox_storage_subfiles_free(&index);
@@ -417,26 +464,37 @@ static int end_staged(mpiox_mpi_writer *writer, bool whole)
 
     if (writer->guard >= 0)
         close(writer->guard);
+    writer->guard = -1;
     return whole ? mpiox_storage_staging_left(writer->index.index) : code == ENOENT ? 0 : code;
 }
 
 void mpiox_mpi_subfiles_emptied(mpiox_mpi_writer *writer)
 {
+    if (writer != NULL && !writer->staged)
+        mpiox_storage_subfiles_emptied(&writer->index, writer->guard, &writer->torn);
+}
+
+void mpiox_mpi_subfiles_synced(mpiox_mpi_writer *writer)
+{
     if (writer != NULL)
-        writer->torn = false;
+        writer->stable = true;
 }
 
 int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *error)
 {
-    int code;
+    int code = 0;
 
     *error = (mpiox_error){.code = MPIOX_OK};
     if (writer == NULL)
         return MPIOX_OK;
-    code = writer->staged ? end_staged(writer, whole)
-                          : mpiox_storage_subfiles_end(&writer->index, whole && !writer->torn, &writer->guard);
-    mpiox_storage_subfiles_free(&writer->index);
-    free(writer);
+    if (!writer->reads && writer->staged)
+        code = end_staged(writer, whole);
+    else if (!writer->reads && whole && !writer->torn) {
+        code = mpiox_storage_subfiles_end(&writer->index, writer->guard, writer->stable);
+        if (code == 0 && writer->index.size < 0 && is_unused(writer))
+            tell_of_writing(writer->index.index);
+    }
+    drop(writer);
     return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "close (the index of subfiles)");
 }
 

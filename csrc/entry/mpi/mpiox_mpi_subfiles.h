@@ -23,7 +23,7 @@
 #include "mpiox_error.h"
 #include "mpiox_hints.h"
 
-typedef struct mpiox_mpi_writer mpiox_mpi_writer; /* rank 0's: the index that has to be made whole */
+typedef struct mpiox_mpi_writer mpiox_mpi_writer; /* rank 0's: it has the file open; the index is to be made whole */
 
 /* What rank 0 tells the others. Plain data. */
 typedef struct mpiox_mpi_subfiles {
@@ -54,6 +54,8 @@ bool mpiox_mpi_subfiles_start(MPI_Comm comm, const mpiox_mpi_subfiles_opening *o
                               mpiox_mpi_writer **writer);
 /* Rank 0: nothing is left in it of what a job before may have left unfinished. Local; NULL-safe. */
 void mpiox_mpi_subfiles_emptied(mpiox_mpi_writer *writer);
+/* Rank 0: all that was written is on stable storage, and what the close does shall be. Local; NULL-safe. */
+void mpiox_mpi_subfiles_synced(mpiox_mpi_writer *writer);
 /* Rank 0, after all ranks have closed it, or could not open it: `whole`, what was written is in the subfiles. Local,
  * blocking; NULL-safe; 0 or MPIOX_E_IO. `writer` is freed. */
 int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *error);

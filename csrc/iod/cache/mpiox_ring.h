@@ -37,7 +37,8 @@ enum mpiox_op {
      * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next; arg[2] = client + 1, for the order
      * of requests, 0: not known.
      * -> frame, pinned for the client, which unpins it; result MPIOX_PAGE_MOVED (mpiox_cache_page.h), also while the
-     * page's range is changing hands: who waits for that must not keep a slot, or a connection, that the mover needs */
+     * page's range is changing hands: who waits for that must not keep a slot, or a connection, that the mover needs.
+     * MPIOX_E_FULL: of a read of a scratch file, there is no room for it, and the file holds what there is of it */
     MPIOX_OP_PAGE,
     /* Flush barrier: bring pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as
      * well; arg[3] = 1: drop the pages afterwards (nothing stale is left). -> result of this; the deferred errors stay

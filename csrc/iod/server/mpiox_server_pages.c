@@ -119,7 +119,7 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
         }
         if (mpiox_server_is_scratch(server, slot->file) &&
             !mpiox_server_has_scratch_room(server, slot->arg[0] == 0, &slot->error)) {
-            answer(server, slot, MPIOX_E_IO);
+            answer(server, slot, slot->arg[0] == 0 ? MPIOX_E_IO : MPIOX_E_FULL); /* a read finds it in the file */
             return true;
         }
         frame = mpiox_server_find_room(server, true);

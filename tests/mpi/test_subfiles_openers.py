@@ -1,0 +1,197 @@
+"""Several programs that have one file of subfiles open: who closes it last, who is killed, who removes it meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from mpiio_ext.common import files
+from support import subfiles
+from support.launch import launcher, preload_environment
+from support.made_subfiles import command
+from support.processes import Job, job
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+
+SIZE = 15000
+#: Opens a file, and does one of these for each line that is put into FILE.orders: write, empty, close.
+PROGRAM = """
+import os, sys, time
+import numpy as np
+from mpi4py import MPI
+
+name, mode, own = sys.argv[1], getattr(MPI, f"MODE_{sys.argv[2]}"), sys.argv[3]
+print(f"pid {os.getpid()}", flush=True)
+try:
+    fh = MPI.File.Open(MPI.COMM_SELF, name, mode)
+except MPI.Exception as error:
+    print("refused", error.Get_error_class() == MPI.ERR_NO_SUCH_FILE, flush=True)
+    sys.exit()
+print("opened", fh.Get_size(), flush=True)
+done = 0
+while True:
+    orders = open(own).read().split() if os.path.exists(own) else []
+    for order in orders[done:]:
+        if order == "write":
+            fh.Write_at(0, np.arange(15000).astype("u1"))
+        elif order == "empty":
+            fh.Set_size(0)
+        elif order == "read":
+            back = np.zeros(15000, "u1")
+            fh.Read_at(0, back)
+            assert (back == np.arange(15000).astype("u1")).all()
+        else:
+            fh.Close()
+        done += 1
+        print("done", done, flush=True)
+        if order == "close":
+            sys.exit()
+    time.sleep(0.01)
+"""
+DATA = bytes(place % 256 for place in range(SIZE))
+
+
+class Program:
+    """One that has the file open."""
+
+    def __init__(self, running: Job, orders: pathlib.Path) -> None:
+        self.running, self._orders, self._count = running, orders, 0
+
+    def do(self, *orders: str) -> None:
+        for order in orders:
+            with self._orders.open("a") as file:
+                file.write(f"{order}\n")
+            self._count += 1
+            self.running.wait_for(f"done {self._count}", 60)
+
+    def kill(self) -> None:
+        pid = int(self.running.text().split("pid ")[1].split()[0])
+        os.kill(pid, signal.SIGKILL)
+        self.running.status(60)
+        assert not self.running.left(60)
+
+
+@contextlib.contextmanager
+def program(path: pathlib.Path, mode: str, number: int, *, wait: bool = True) -> Iterator[Program]:
+    """Start one."""
+    script, orders = path.parent.parent / f"program{number}.py", path.parent.parent / f"orders{number}"
+    script.write_text(PROGRAM, encoding="utf-8")
+    words = [str(launcher()), "-n", "1", sys.executable, str(script), str(path), mode, str(orders)]
+    with job(words, path.parent.parent / f"log{number}", preload_environment()) as running:
+        if wait:
+            running.wait_for("opened", 60)
+        yield Program(running, orders)
+
+
+@pytest.fixture()
+def path(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Return a file of subfiles."""
+    (tmp_path / "files").mkdir()
+    subfiles.store(tmp_path / "files" / "file", DATA, 4, 1000)
+    return tmp_path / "files" / "file"
+
+
+def unfinish(path: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Have a program write it, and kill that."""
+    with program(path, "RDWR", 9) as killed:
+        killed.do("write")
+        killed.kill()
+    assert subfiles.read_index(path).size is None
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_unfinished_file_that_two_open_stays_unfinished(path: pathlib.Path, tmp_path: pathlib.Path, first: int
+                                                           ) -> None:  # fmt: skip
+    unfinish(path, tmp_path)
+    with program(path, "RDWR", 0) as one, program(path, "RDWR", 1) as other:
+        assert "it was never closed" in one.running.text()
+        for each in (one, other)[:: -1 if first else 1]:
+            each.do("close")
+            assert subfiles.read_index(path).size is None
+    assert command("check", path).exit_code == 1
+    with program(path, "RDWR", 2) as again:
+        again.do("empty", "write", "close")
+    assert command("check", path).exit_code == 0 and subfiles.read(path) == DATA
+
+
+@pytest.mark.parametrize("how", ["first", "last", "emptied", "emptied while two write"])
+def test_one_of_two_writers_is_killed(path: pathlib.Path, how: str) -> None:
+    """Nobody knows what it would have written: the other one, which closes the file, does not make it whole."""
+    with program(path, "RDWR", 0) as one, program(path, "RDWR", 1) as other:
+        for each in (one, other):
+            each.do("write")
+        victim, left = (one, other) if how == "first" else (other, one)
+        if how == "emptied while two write":
+            left.do("empty", "write")
+        victim.kill()
+        if how == "emptied":
+            left.do("empty", "write")
+        left.do("close")
+        text = left.running.text()
+    whole = how == "emptied"
+    assert (subfiles.read_index(path).size is not None) == whole == (command("check", path).exit_code == 0)
+    assert ("it was never closed" in text) == (not whole)
+    assert not whole or subfiles.read(path) == DATA
+
+
+def test_two_writers_that_close_it_make_it_whole(path: pathlib.Path) -> None:
+    with program(path, "RDWR", 0) as one, program(path, "WRONLY", 1) as other, program(path, "RDONLY", 2) as reader:
+        assert b"writers 2\n" in path.read_bytes()
+        assert command("info", path).exit_code == 0 and "is being written" in command("check", path).stdout
+        one.do("write", "close")
+        assert subfiles.read_index(path).size is None and b"writers" not in path.read_bytes()
+        other.do("close")
+        assert command("check", path).exit_code == 0
+        reader.do("read", "close")
+    assert subfiles.read(path) == DATA
+
+
+@pytest.mark.parametrize("mode", ["RDONLY", "RDWR"])
+@pytest.mark.parametrize("work", [["rm"], ["merge", "--in-place"]], ids=["rm", "merge in place"])
+def test_nobody_removes_what_is_open(path: pathlib.Path, work: list[str], mode: str) -> None:
+    with program(path, mode, 0) as one:
+        done = command(*work, path)
+        assert done.exit_code == 2 and "a program has it open" in done.stderr, done.output
+        one.do("read")
+        if mode == "RDWR":
+            one.do("write")
+        one.do("close")
+    assert command("check", path).exit_code == 0 and subfiles.read(path) == DATA
+    assert command(*work, path).exit_code == 0
+    assert [one.name for one in path.parent.iterdir()] == ([] if work == ["rm"] else ["file"])
+
+
+@pytest.mark.parametrize("mode", ["RDONLY", "RDWR"])
+@pytest.mark.parametrize(("work", "step"), [
+    (["rm"], "rm: marked"), (["rm"], "subfile removed"), (["merge", "--in-place"], "merge: copied"),
+    (["merge", "--in-place"], "merge: renamed"), (["merge", "--in-place"], "subfile removed"),
+])  # fmt: skip
+def test_who_opens_it_meanwhile_waits(
+    path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, work: list[str], step: str, mode: str
+) -> None:
+    """Then it is not there, or one file; never half of it."""
+    with contextlib.ExitStack() as stack:
+        started: list[Program] = []
+
+        def start(name: str) -> None:
+            if name == step and not started:
+                started.append(stack.enter_context(program(path, mode, 0, wait=False)))
+                started[0].running.wait_for("pid", 60)
+                time.sleep(0.5)
+
+        monkeypatch.setattr(files, "step", start)
+        assert command(*work, path).exit_code == 0
+        if work == ["rm"]:
+            assert started[0].running.status(60) is not None
+            assert "refused True" in started[0].running.text(), started[0].running.text()
+        else:
+            started[0].running.wait_for(f"opened {SIZE}", 60)
+            started[0].do("read", "close")
+            assert path.read_bytes() == DATA
