@@ -152,6 +152,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/arbiter/mpiox_program.c
     csrc/iod/cache/mpiox_cache.c
     csrc/iod/cache/mpiox_cache_errors.c
+    csrc/iod/cache/mpiox_cache_family.c
     csrc/iod/cache/mpiox_cache_kept.c
     csrc/iod/cache/mpiox_cache_layout.c
     csrc/iod/cache/mpiox_cache_page.c

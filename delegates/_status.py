@@ -272,6 +272,12 @@ def _status_of(values: Mapping[str, Any], *, sampled_s: float, sampled_unix_s: f
     return DelegateStatus(**{**values, **fixed}, sampled_s=sampled_s, sampled_unix_s=sampled_unix_s)
 
 
+def read_cache(path: Path) -> DelegateStatus | None:
+    """Return what a cache on a disk says of its delegate, which may be gone; None: it is no cache."""
+    segment = _Segment.open(path)
+    return segment.read() if segment is not None else None
+
+
 # ---- the public interface --------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fnmatch
 import json
 import os
@@ -15,6 +16,7 @@ import click
 from mpiio_ext.common.commands import HELP, LazyGroup, json_option, renamed
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.units import size_text
+from mpiio_ext.delegates.cli_draining import final_name
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -160,7 +162,13 @@ def _after_close(parts: Sequence[DelegateFile]) -> str:
     """Return what becomes of a file that is closed."""
     if any(part.scratch for part in parts):
         return "never written"
-    return "is written" if any(part.draining for part in parts) else ""
+    return "being written" if any(part.draining for part in parts) else ""
+
+
+def _failing(parts: Sequence[DelegateFile]) -> str:
+    """Return why writing a file behind its close does not go on; "": it does."""
+    code = next((part.drain_errno for part in parts if part.drain_errno), 0)
+    return "whole, but its name exists" if code == errno.EEXIST else os.strerror(code) if code else ""
 
 
 def _file_table(rows: Sequence[Observation]) -> RenderableType | None:
@@ -183,9 +191,9 @@ def _file_table(rows: Sequence[Observation]) -> RenderableType | None:
     for path, parts in sorted(files.items()):
         ends = size_text(max(part.end_bytes for part in parts)), size_text(sum(part.dirty_bytes for part in parts))
         errors = sum(part.errors for part in parts)
-        failing = next((part.drain_errno for part in parts if part.drain_errno), 0)
-        closed = os.strerror(failing) if failing else _after_close(parts)
-        table.add_row(str(max(part.openers for part in parts)), *ends, str(errors), closed, Text(path),
+        failing = _failing(parts)
+        closed = failing or _after_close(parts)
+        table.add_row(str(max(part.openers for part in parts)), *ends, str(errors), closed, Text(str(final_name(path))),
                       style="red" if errors or failing else None)
     return table
 
@@ -194,7 +202,8 @@ def _collectives(rows: Sequence[Observation]) -> list[str]:
     """Return a line for each file of a group with collectives that did not use the delegates."""
     counts: dict[str, int] = {}
     for file in (file for row in rows for file in row.status.files if file.collectives > 0):
-        counts[file.path] = counts.get(file.path, 0) + file.collectives
+        path = str(final_name(file.path))
+        counts[path] = counts.get(path, 0) + file.collectives
     return [f"{count} collective accesses of {path} did not use the delegates: collectives are two-phase"
             for path, count in sorted(counts.items())]  # fmt: skip
 
@@ -208,7 +217,7 @@ def _waiting(rows: Sequence[Observation]) -> list[str]:
         page = f", page {waiter.page}" if waiter.page >= 0 else ""
         seconds = max(0.0, item.sampled_unix_s - since_unix_s)
         lines.append(f"{who} (process {waiter.pid}) has waited {seconds:.0f} s for delegate {item.delegate}: "
-                     f"{waiter.request}{f' of {waiter.path}' if waiter.path else ''}{page}")
+                     f"{waiter.request}{f' of {final_name(waiter.path)}' if waiter.path else ''}{page}")
     return lines
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -36,8 +37,9 @@ _IN_USE, _RESTARTED = -5, -8
 _REPORT_BYTES = 1 << 18
 
 
-def final_name(path: Path) -> Path:
+def final_name(path: Path | str) -> Path:
     """Return the name that a file will have; its own where it has it already."""
+    path = Path(path)
     hidden = path.name.startswith(".") and path.name.endswith(_SUFFIX)
     return path.with_name(path.name[1 : -len(_SUFFIX)]) if hidden else path
 
@@ -80,11 +82,26 @@ def left_by(delegates: Iterable[DelegateStatus], wanted: set[Path]) -> Iterator[
                            where=where)
 
 
+def _clash(staging: Path) -> str:
+    """As mpiox_storage_staging_clash()."""
+    return f"is whole as {staging}, and does not get its name, which exists by now: rename one of them"
+
+
+def _is_whole(staging: Path) -> bool:
+    """Return whether nobody has bytes of a file any more: all have said so beside it."""
+    try:
+        return set(staging.with_name(f"{staging.name}.parts").read_bytes()) == {ord("+")}
+    except OSError:
+        return False
+
+
 def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
     """Return the files that are not whole and that no delegate has, and what is known of them."""
     texts = {}
     for path in wanted - {item.path for item in left}:
-        if staging_name(path).exists():
+        if path.exists() and _is_whole(staging_name(path)):
+            texts[path] = _clash(staging_name(path))
+        elif staging_name(path).exists():
             texts[path] = f"is not whole, and no delegate of this host writes it: what there is of it is in " \
                           f"{staging_name(path)}"  # fmt: skip
         elif not path.exists():
@@ -92,9 +109,28 @@ def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
     return texts
 
 
+def _abandoned(running: Iterable[DelegateStatus]) -> dict[Path, str]:
+    """Return the closed files of which caches whose delegates are all gone have bytes, in the folders of the hint."""
+    from mpiio_ext.delegates._status import read_cache
+    from mpiio_ext.hints import in_force
+
+    texts: dict[Path, str] = {}
+    used = {item.kept for item in running}
+    folders = next(hint.value for hint in in_force() if hint.spec.name == "mpiox_delegate_cache_dir")
+    for folder in map(Path, filter(None, re.split("[,;]", folders))):
+        for cache in _caches(folder) if folder.is_dir() else ():
+            status = read_cache(cache) if str(cache) not in used else None
+            texts |= {final_name(file.path): f"is not all written: the rest is in {cache}, whose delegate was killed: "
+                                             f"mpiio-ext delegates recover {folder}"
+                      for file in (status.files if status else ()) if file.draining and not file.replica}  # fmt: skip
+    return texts
+
+
 def _why(item: Left) -> str:
     """Return what keeps a file from being whole."""
     staging = staging_name(item.path)
+    if item.code == errno.EEXIST and not item.dirty_bytes:
+        return _clash(staging)
     if item.code == errno.ENOENT and not item.dirty_bytes and not Path(f"{staging}.parts").exists():
         return f"does not get its name: {staging}.parts was removed, which says who has bytes of it; when its " \
                f"delegates have none left, all of it is in {staging}"  # fmt: skip
@@ -110,15 +146,19 @@ class _Waiting:
 
     def look(self, watch: Watch) -> tuple[bool, dict[Path, str]]:
         """Return whether all is written, and what has been wrong for too long, by file."""
-        left = list(left_by((row.status for row in watch.look()), self._wanted))
-        nobodys = _nobodys(self._wanted, left)
-        stuck = {item.path: _why(item) for item in left if item.code}
+        running = [row.status for row in watch.look()]
+        left = list(left_by(running, self._wanted))
+        nobodys = _nobodys(self._wanted, left) if self._wanted else _abandoned(running)
+        clashes = {item.path for item in left if item.code == errno.EEXIST}
+        stuck = {item.path: _why(item) for item in left
+                 if item.code and (item.path not in clashes or item.path.exists())}  # fmt: skip
         now_s = time.monotonic()
         self._since_s = {path: self._since_s.get(path, now_s) for path in (*nobodys, *stuck)}
         failed = {item.path: "is a scratch file: it goes with its job, and is never written"
                   for item in left if item.scratch}  # fmt: skip
         failed |= {path: text for path, text in nobodys.items() if now_s - self._since_s[path] >= _GRACE_S}
-        failed |= {path: text for path, text in stuck.items() if now_s - self._since_s[path] >= self._patience_s}
+        failed |= {path: text for path, text in stuck.items()
+                   if path in clashes or now_s - self._since_s[path] >= self._patience_s}  # fmt: skip
         return not left and not nobodys, failed
 
 
@@ -136,7 +176,8 @@ def _end(failed: dict[Path, str]) -> None:
 def wait(files: tuple[Path, ...], patience: float, timeout: float | None) -> None:
     """Wait until files that programs of this host have closed before are all written.
 
-    Without FILES: everything that your delegates on this host write behind a close. The exit status is 1 when a file
+    Without FILES: everything that your delegates on this host write behind a close, or have left in the folders of
+    mpiox_delegate_cache_dir when they were killed. The exit status is 1 when a file
     cannot be written, is not there, or is not whole in time; then it is named, with where its bytes are.
     """
     from mpiio_ext.delegates._status import Watch
@@ -160,16 +201,36 @@ def wait(files: tuple[Path, ...], patience: float, timeout: float | None) -> Non
 # ---- recovering ------------------------------------------------------------------------------------------------------
 
 
-def recover_cache(path: Path) -> tuple[int, list[tuple[Path, int]]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unwritten:
+    """A file of which a cache keeps bytes.
+
+    Attributes
+    ----------
+    path : its final name.
+    why : what keeps them from it; follows the name in a sentence.
+    changed : others have written it since.
+    whole : none are left, but something else has its name.
+    """
+
+    path: Path
+    why: str
+    changed: bool
+    whole: bool
+
+
+def recover_cache(path: Path, folders: Iterable[Path] = (), *, force: bool = False) -> tuple[int, list[Unwritten]]:
     """Bring to the files what a cache that was left on a disk holds, and remove it when nothing is left.
 
-    Returns the bytes, or a number below 0 (the cache is in use, or none that can be used), and the files that could not
-    be written with the reason, an errno.
+    folders: where more caches of its job may be, beside those in the same folder. force: what others have written since
+    is written over. Returns the bytes, or a number below 0 (the cache is in use, or none that can be used), and the
+    files that could not be written.
     """
-    text = ffi.new("char[]", _REPORT_BYTES)
-    moved = int(lib.mpiio_ext_delegates_recover(os.fsencode(path), text, _REPORT_BYTES))
+    text, near = ffi.new("char[]", _REPORT_BYTES), os.fsencode(";".join(map(str, folders)))
+    moved = int(lib.mpiio_ext_delegates_recover(os.fsencode(path), near, force, text, _REPORT_BYTES))
     failed = json.loads(ffi.string(text).decode()) if moved >= 0 else []
-    return moved, [(final_name(Path(item["path"])), item["errno"]) for item in failed]
+    return moved, [Unwritten(path=Path(item["path"]), why=item["why"], changed=item["changed"], whole=item["whole"])
+                   for item in failed]  # fmt: skip
 
 
 def _caches(folder: Path) -> list[Path]:
@@ -179,15 +240,16 @@ def _caches(folder: Path) -> list[Path]:
 @click.command(context_settings=HELP)
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...",
                 type=click.Path(exists=True, file_okay=False, path_type=Path))  # fmt: skip
-def recover(folders: tuple[Path, ...]) -> None:
+@click.option("--force", is_flag=True, help="Write also to files that others have written since.")
+def recover(folders: tuple[Path, ...], force: bool) -> None:
     """Write to their files what delegates that were killed have left in a folder of mpiox_delegate_cache_dir.
 
     Caches of delegates that run are left alone. The exit status is 1 when a file could not be written: it is named, and
-    its cache stays for another trial.
+    its cache stays for another trial. So it is where others have written the file since.
     """
     whole = True
     for cache in (cache for folder in folders for cache in _caches(folder)):
-        moved, failed = recover_cache(cache)
+        moved, failed = recover_cache(cache, folders, force=force)
         if moved == _IN_USE:
             click.echo(f"{cache}: its delegate runs")
         elif moved == _RESTARTED:
@@ -199,8 +261,10 @@ def recover(folders: tuple[Path, ...]) -> None:
             whole = False
         else:
             click.echo(f"{cache}: {size_text(moved)} brought to their files")
-        for path, code in failed:
-            click.echo(f"{path} cannot be written: {os.strerror(code)}; its bytes are in {cache}", err=True)
+        for item in failed:
+            all_the_same = ": --force writes them all the same" if item.changed else ""
+            where = "" if item.whole else f"; its bytes are in {cache}{all_the_same}"
+            click.echo(f"{item.path} {item.why}{where}", err=True)
             whole = False
     if not whole:
         raise SystemExit(1)

@@ -22,6 +22,7 @@ from support.staged import (
     CHECKPOINT_BYTES,
     CHECKPOINTS,
     RANKS,
+    asked,
     check_program,
     checkpoint,
     fill,
@@ -89,13 +90,6 @@ def hints(**more: str | int) -> dict[str, str]:
     return {**preload_environment(), "MPIOX_HINTS": "*:" + ":".join(f"{name}={value}" for name, value in words.items())}
 
 
-def asked(*words: str | pathlib.Path) -> tuple[int, str]:
-    """Return status and messages of a command under `mpiio-ext delegates`."""
-    done = subprocess.run(["mpiio-ext", "delegates", *map(str, words)], capture_output=True, text=True, timeout=120,
-                          check=False)  # fmt: skip
-    return done.returncode, done.stdout + done.stderr
-
-
 #: One file, or hints by which it is four subfiles, whose unit is no part of a page.
 PARTS: list[dict[str, int]] = [{}, {"mpiox_subfiles": 4, "mpiox_subfile_unit": 7000}]
 
@@ -117,7 +111,8 @@ def test_it_is_seen_and_waited_for(tmp_path: pathlib.Path, parts: dict[str, int]
         assert {(file.path, file.hidden, file.draining) for file in files} == {
             (str(tmp_path / ".checkpoint0.staging"), True, True)}  # fmt: skip
         assert 0 < sum(file.dirty_bytes for file in files) <= CHECKPOINT_BYTES
-        assert "is written" in asked("status", "--once")[1]
+        text = asked("status", "--once")[1]
+        assert f"being written  {first}" in text and ".staging" not in text, text
         status, text = asked("wait", "--timeout", "0s", first)
         assert status == 1
         assert f"{first} is not written yet" in text
@@ -250,7 +245,7 @@ def test_what_the_file_system_refuses(tmp_path: pathlib.Path, parts: dict[str, i
         assert running.status(120) is not None
         assert not running.left(60)
         said = running.text()
-    assert f"write of {folder / '.checkpoint1.staging'} failed" in said
+    assert f"write of {folder / 'checkpoint1'} failed" in said
     assert whole(folder / "checkpoint0") == checkpoint(0)
     assert names(folder) == {"checkpoint0", ".checkpoint1.staging", ".checkpoint1.staging.parts"}
     assert all(str(path) in said for path in caches.iterdir()), said
@@ -349,7 +344,7 @@ def test_disk_of_a_cache_fails_later(tmp_path: pathlib.Path, level: str, keep: f
     if level == "memory" and not path.exists():
         status, text = asked("wait", path)
         assert (status, str(path) in text) == (1, True), text
-        assert keep == 0 or f"of {folder}/.checkpoint0.staging" in said
+        assert keep == 0 or f"of {folder}/checkpoint0" in said
     else:
         assert path.read_bytes() == checkpoint(0), said
 
@@ -396,7 +391,7 @@ def test_disk_of_a_cache_does_not_take_it(small_disk: pathlib.Path, failing_disk
     assert f"its cache in {failing_disk};{caches} cannot be read any more: the disk has failed" in said
     assert (folder / "checkpoint1").read_bytes() == checkpoint(1)
     if level == "memory":
-        assert f"of {folder}/.checkpoint0.staging" in said
+        assert f"of {folder}/checkpoint0" in said
         assert asked("wait", path)[0] == 1
         status, text = asked("recover", failing_disk)
         assert (status, f"{path} cannot be written" in text) == (1, True), text

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 from collections.abc import Iterable
 
 import numpy as np
@@ -52,6 +53,13 @@ def check_names(folder: pathlib.Path, text: str) -> None:
         if name.startswith("checkpoint"):
             number = int(name.removeprefix("checkpoint"))
             assert whole(folder / name) == checkpoint(number), f"{name}\n{text}"
+
+
+def asked(*words: str | pathlib.Path) -> tuple[int, str]:
+    """Return status and messages of a command under `mpiio-ext delegates`."""
+    done = subprocess.run(["mpiio-ext", "delegates", *map(str, words)], capture_output=True, text=True, timeout=120,
+                          check=False)  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
 
 
 def fill(disk: pathlib.Path) -> pathlib.Path:

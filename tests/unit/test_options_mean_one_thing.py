@@ -47,6 +47,7 @@ SHARED = {
     "--figure": ("path", "file for the figure"),
     "--file-system": ("text", "file system that is looked at, by name"),
     "--floor": ("number", "share of its best bandwidth that each job gets"),
+    "--force": ("flag", "do also what is refused otherwise"),
     "--forge": ("path", "FORGE's tables of measured patterns"),
     "--format": ("text", "format of the trace"),
     "--hint": ("text", "NAME=VALUE"),

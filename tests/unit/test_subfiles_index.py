@@ -29,6 +29,17 @@ def sealed(text: bytes) -> bytes:
     return text + b"checksum %08x\n" % zlib.crc32(text)
 
 
+def writers(count: bytes) -> bytes:
+    """Return the index of a file that so many programs write."""
+    return sealed(index_text("f", 64, 3, None).replace(b"id", b"writers %s\nid" % count, 1).rpartition(b"checksum")[0])
+
+
+def test_several_writers_are_read_and_written() -> None:
+    text = writers(b"12")
+    assert index.parse(text).writers == 12 and index.parse(text).render("f") == text
+    assert index.parse(index_text("f", 64, 3, None)).writers == 1
+
+
 @given(NAMES, st.integers(1, 2**62), st.integers(1, 9), st.one_of(st.none(), st.integers(0, 2**63 - 1)))
 def test_both_write_the_same_and_it_is_read(name: str, unit: int, count: int, size: int | None) -> None:
     paths = tuple(f"{name}.subfiles/{IDENT}.{one}" for one in range(count))
@@ -57,6 +68,8 @@ def test_both_write_the_same_and_it_is_read(name: str, unit: int, count: int, si
     (index_text("f", 64, 2, 5, subfiles=["a.0"]), "it counts 2 subfiles and names 1"),
     (index_text("f", 64, 2, 5, subfiles=["a.0", "a.0"]), "two subfiles have one name"),
     (index_text("f", 64, 1, 5, subfiles=["a\0b"]), "a name has a byte 0"),
+    (writers(b"1"), "a line is missing, unknown or not in its place"),
+    (sealed(GOOD.replace(b"size 1000", b"writers 2").rpartition(b"checksum")[0]), "has a size where"),
     (sealed(index_text("f", 1, 1, 5).replace(b"whole", b"writing").rpartition(b"checksum")[0]), "has a size where"),
 ], ids=lambda one: one[:30] if isinstance(one, str) else "text")  # fmt: skip
 def test_what_is_wrong_is_said(text: bytes, words: str, tmp_path: pathlib.Path) -> None:

@@ -10,11 +10,12 @@
 #include <unistd.h>
 
 #include "mpiox_storage_internal.h"
+#include "mpiox_storage_lock.h"
 #include "mpiox_storage_subfiles_files.h"
 
 static const char suffix[] = ".staging";
 
-enum { PARTS_MOST = 4096, PERMISSIONS = 0666 };
+enum { PARTS_MOST = 4096, PERMISSIONS = 0666, ASIDE_MOST = 1000 };
 
 static size_t folder_length(const char *path)
 {
@@ -175,6 +176,117 @@ bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t devic
         close(fd);
     }
     return mark != '+' && has_name(staging, device, inode);
+}
+
+/* ---- leftovers --------------------------------------------------------------------------------------------------- */
+
+int mpiox_storage_staging_guard(const char *staging)
+{
+    const int fd = open_parts(staging, O_RDWR);
+    if (fd < 0 || mpiox_storage_guard(fd, MPIOX_GUARD_BEHIND) == 0)
+        return fd < 0 ? -1 : fd;
+    close(fd);
+    return -1;
+}
+
+static bool is_there(const char *path)
+{
+    struct stat status;
+    return lstat(path, &status) == 0;
+}
+
+static bool aside_name(const char *staging, int number, char *aside, size_t bytes)
+{
+    char path[PATH_MAX], other[PATH_MAX + 16];
+    return mpiox_storage_staging_final(staging, path, sizeof path) &&
+           snprintf(other, sizeof other, "%s.left-%d", path, number) < PATH_MAX &&
+           mpiox_storage_staging_name(other, aside, bytes);
+}
+
+static bool parts_name(const char *staging, char parts[PATH_MAX])
+{
+    return snprintf(parts, PATH_MAX, "%s.parts", staging) < PATH_MAX;
+}
+
+/* The same of the subfiles of an index. */
+static int look_for_writers(const char *index)
+{
+    mpiox_storage_subfiles subfiles;
+    char first[PATH_MAX];
+    const char *why;
+    int code = 0;
+    if (!mpiox_storage_subfiles_is_index(index) || mpiox_storage_subfiles_read(index, &subfiles, &why) != 0)
+        return 0;
+    const int fd = mpiox_storage_subfiles_path(&subfiles, 0, first, sizeof first)
+                       ? mpiox_storage_descriptor(first, O_RDWR | O_NOFOLLOW)
+                       : -1;
+    if (fd >= 0) {
+        code = mpiox_storage_guard(fd, MPIOX_GUARD_LOOK);
+        close(fd);
+    }
+    mpiox_storage_subfiles_free(&subfiles);
+    return code;
+}
+
+/* 0: as far as locks tell, nobody has it. */
+static int look_for_owners(const char *staging)
+{
+    const int fd = open_parts(staging, O_RDWR);
+    if (fd < 0) /* ENOENT: it is just being made, or somebody has removed what lies beside it */
+        return errno == ENOENT ? EAGAIN : errno;
+    const int code = mpiox_storage_guard(fd, MPIOX_GUARD_LOOK);
+    close(fd);
+    return code != 0 ? code : look_for_writers(staging);
+}
+
+/* What lies beside it goes first: without it nobody takes the file for a leftover. Who is killed between is followed by
+ * who comes next. */
+int mpiox_storage_staging_set_aside(const char *staging, char *aside, size_t bytes)
+{
+    char parts[PATH_MAX], other[PATH_MAX];
+    int number = 1;
+    do {
+        if (number > ASIDE_MOST || !aside_name(staging, number++, aside, bytes) || !parts_name(aside, other) ||
+            !parts_name(staging, parts))
+            return ENAMETOOLONG;
+    } while (is_there(aside));
+    int code = 0;
+    if (is_there(parts) || !is_there(other)) {
+        code = look_for_owners(staging);
+        if (code == 0 && is_there(other))
+            code = unlink(other) == 0 ? 0 : errno; /* of a file that is gone */
+        if (code == 0)
+            code = mpiox_storage_give_name(parts, other);
+    }
+    return code == 0 ? mpiox_storage_give_name(staging, aside) : code;
+}
+
+void mpiox_storage_staging_find(const char *staging, uint64_t device, uint64_t inode, char *found, size_t bytes)
+{
+    char aside[PATH_MAX];
+    (void)snprintf(found, bytes, "%s", staging);
+    if (has_name(staging, device, inode))
+        return;
+    for (int number = 1; number <= ASIDE_MOST && aside_name(staging, number, aside, sizeof aside); number++) {
+        if (!has_name(aside, device, inode))
+            continue;
+        if (strlen(aside) < bytes)
+            memcpy(found, aside, strlen(aside) + 1);
+        return;
+    }
+}
+
+/* ---- what is said ------------------------------------------------------------------------------------------------ */
+
+const char *mpiox_storage_staging_shown(const char *path, char *room, size_t bytes)
+{
+    return mpiox_storage_staging_final(path, room, bytes) ? room : path;
+}
+
+void mpiox_storage_staging_clash(const char *staging, char *text, size_t bytes)
+{
+    (void)snprintf(text, bytes, "is whole as %s, and does not get its name, which exists by now: rename one of them",
+                   staging);
 }
 
 void mpiox_storage_staging_forget(const char *staging)

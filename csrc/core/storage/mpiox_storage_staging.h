@@ -9,6 +9,9 @@
  *            Of a file of subfiles it is the index that has the staging name; the file is known by its first subfile.
  *            It gets its name by an index of its own, which says that it is whole; who opens it for writing holds a
  *            lock until it is closed, so that nobody does that meanwhile (mpiox_storage_subfiles_files.h).
+ *            Whoever may have bytes of the file holds a lock on what lies beside it. Where nobody does, the file is a
+ *            leftover of a killed job: who makes the file anew gives it another name, NAME.left-1 (a staging name of
+ *            that, too), under which `recover` still finds and completes it.
  * Guarantee. Both files are made anew, never opened through a link, and nothing of the final name is replaced. A
  *            process that is killed leaves its '-'.
  * Needs.     A file system on which a byte that one host has written is read by the others (as delegates do anyway).
@@ -37,6 +40,16 @@ int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, ui
 int mpiox_storage_staging_left(const char *staging);
 /* Is the file still there by this name, and has this process bytes of it, as far as can be told? */
 bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t device, uint64_t inode);
+/* This process may have bytes of it, until the descriptor that is returned is closed. -1: that cannot be said. */
+int mpiox_storage_staging_guard(const char *staging);
+/* A leftover gets the staging name `aside`. 0 or an errno, EAGAIN where somebody may have bytes of it. */
+int mpiox_storage_staging_set_aside(const char *staging, char *aside, size_t bytes);
+/* The staging name that a file has by now, which had this one; its own where it is not found by another. */
+void mpiox_storage_staging_find(const char *staging, uint64_t device, uint64_t inode, char *found, size_t bytes);
+/* What is to be said where something else has the name of a file that is whole. */
+void mpiox_storage_staging_clash(const char *staging, char *text, size_t bytes);
+/* The name by which people know a file: its own, whatever it is called now. May lie in `room`. */
+const char *mpiox_storage_staging_shown(const char *path, char *room, size_t bytes);
 /* The file is not wanted any more, or has no need of the name: take away what lies beside it. */
 void mpiox_storage_staging_forget(const char *staging);
 /* Take away the file, and that, unless another file has its staging name by now. */

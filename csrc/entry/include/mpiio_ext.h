@@ -208,12 +208,14 @@ int mpiio_ext_delegates_own(int delegate, mpiio_ext_delegates **delegates);
 /* What it says now, as one JSON object into text; returns the bytes that the text has, as snprintf does, or
  * MPIOX_E_CORRUPT (-6): the memory has been shortened. Each number is read whole; they are not of one moment. */
 int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char *text, int64_t text_bytes);
-/* Number of the counters in "counters"; name, unit and meaning of counter `index`, or NULL when there is none. */
 /* A delegate's cache on a disk that was left behind when all processes had been killed, or could not be written: bring
- * what it still holds to the files, and remove it when nothing is left. text: of which files it could not, as a JSON
- * list of {"path", "errno"}. Bytes brought to the files, or below 0: it is another user's, is in use (-5), is of before
- * a restart of this node (-8), or is no cache. */
-int64_t mpiio_ext_delegates_recover(const char *path, char *text, int64_t text_bytes);
+ * what it still holds to the files, and remove it when nothing is left. What others have written to a file since is not
+ * written over, unless `force`; folders: where more caches of its job are (a list with ';'), or NULL. text: of which
+ * files it could not, as a JSON list of {"path", "errno", "changed", "whole",
+ * "why"}. Bytes brought to the files, or below 0: it
+ * is another user's, is in use (-5), is of before a restart of this node (-8), or is no cache. */
+int64_t mpiio_ext_delegates_recover(const char *path, const char *folders, int force, char *text, int64_t text_bytes);
+/* Number of the counters in "counters"; name, unit and meaning of counter `index`, or NULL when there is none. */
 int mpiio_ext_delegates_counter_count(void);
 const char *mpiio_ext_delegates_counter_name(int index);
 const char *mpiio_ext_delegates_counter_unit(int index);

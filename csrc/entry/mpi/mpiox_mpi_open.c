@@ -294,6 +294,17 @@ static void attach_delegates(mpiox_handle *handle, MPI_Comm comm)
 }
 
 /* Said once, by rank 0. */
+static void tell_of_cached(const mpiox_handle *handle)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    if (handle != NULL && handle->hints.collective == MPIOX_COLLECTIVE_CACHED && handle->forwarded == NULL &&
+        handle->rank == 0 && !atomic_flag_test_and_set(&said))
+        fprintf(stderr, "mpiio_ext: %s: mpiox_collective=cached needs I/O delegates: collectives are two-phase\n",
+                handle->path);
+}
+
+/* Said once, by rank 0. */
 static void tell_of_close(const mpiox_handle *handle)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
@@ -380,8 +391,10 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
             if (handle != NULL)
                 handle->why_native = handle->path_unknown && opened ? which_file : why_not;
         }
-        if (opened)
+        if (opened) {
             tell_of_close(handle);
+            tell_of_cached(handle);
+        }
     }
     if (o->few_descriptors && handle != NULL)
         handle->why_native = "native: few descriptors are left (ulimit -n)";

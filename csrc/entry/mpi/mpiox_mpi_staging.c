@@ -174,6 +174,16 @@ static void tell_of_pnetcdf(const char *filename)
                 filename);
 }
 
+/* What a killed job has left gets another name. */
+static void set_aside(const char *filename, const char *name)
+{
+    char aside[PATH_MAX];
+
+    if (is_there(name) && mpiox_storage_staging_set_aside(name, aside, sizeof aside) == 0)
+        fprintf(stderr, "mpiio_ext: %s: %s was left by a job that was killed; it is called %s from now on\n", filename,
+                name, aside);
+}
+
 static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *service, mpiox_mpi_staging *out)
 {
     char name[PATH_MAX];
@@ -181,12 +191,15 @@ static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
 
     const bool fits = mpiox_storage_staging_name(opening->filename, name, sizeof name);
 
+    if (fits)
+        set_aside(opening->filename, name);
     if (fits && opening->subfiles) {
         code = is_there(name) ? EEXIST : 0;
         out->parts = code == 0 ? service->count : 0;
     } else if (fits) {
         make_striped(opening, name, out);
         code = mpiox_storage_staging_create(name, out->made, service->count);
+        out->guard = code == 0 ? mpiox_storage_staging_guard(name) : 0;
     }
     out->hidden = code == 0;
     out->made = out->hidden && !opening->subfiles;
@@ -278,6 +291,8 @@ void mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, c
     } else if (rank == 0 && staging->made && !through_delegates) {
         unhide(name);
     }
+    if (rank == 0 && staging->guard > 0)
+        close(staging->guard);
     mpiox_forwarded_hold_end(hold, false);
     if (staging->held)
         PMPI_Barrier(comm);

@@ -26,6 +26,7 @@ typedef struct mpiox_mpi_staging {
     bool striped;  /* with the hints' striping */
     bool held;     /* delegates still have bytes of it */
     bool late;     /* the delegates have to be started before it can be made */
+    int guard;     /* > 0: rank 0's descriptor that says so, until the delegates do */
     int32_t parts; /* > 0: it is still to be made, as subfiles, for so many delegates */
 } mpiox_mpi_staging;
 

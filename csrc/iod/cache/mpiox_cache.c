@@ -19,6 +19,8 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "mpiox_segment_guard.h"
 
@@ -189,4 +191,32 @@ void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end)
     while (now < end &&
            !atomic_compare_exchange_weak_explicit(known, &now, end, memory_order_release, memory_order_relaxed)) {
     }
+}
+
+int64_t mpiox_cache_time_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t mpiox_cache_changed_ns(const struct stat *status)
+{
+    return (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+}
+
+void mpiox_cache_begin_write(mpiox_file_record *record)
+{
+    atomic_store(&record->begun_ns, mpiox_cache_time_ns());
+}
+
+/* In this order: who is killed between leaves begun_ns. */
+void mpiox_cache_see(mpiox_file_record *record, const struct stat *status, int64_t begun)
+{
+    const int64_t changed = mpiox_cache_changed_ns(status), seen = atomic_load(&record->seen_ns);
+    if (changed >= seen) {
+        atomic_store(&record->seen_bytes, (int64_t)status->st_size);
+        atomic_store(&record->seen_ns, changed);
+    }
+    atomic_compare_exchange_strong(&record->begun_ns, &begun, 0);
 }

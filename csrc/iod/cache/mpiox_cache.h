@@ -21,6 +21,7 @@
  *   mpiox_ring.c          requests from clients to the delegate
  *   mpiox_cache_page.c    a client's access to the bytes of one page
  *   mpiox_cache_rescue.c  what a survivor does with the pages of a dead delegate
+ *   mpiox_cache_family.c  who has written a file last, for who comes when all are dead
  *
  * Rules of a frame (the reasons why nothing is lost):
  *   - `key` (file, page) of a frame changes only under exclusive use.
@@ -42,6 +43,8 @@
 
 #include "mpiox_error.h"
 #include "mpiox_wait.h"
+
+struct stat;
 
 enum {
     MPIOX_CACHE_MAX_FILES = 64,    /* open at once per delegate; the next one is refused (stays without delegates) */
@@ -112,7 +115,10 @@ typedef struct mpiox_file_record {
     _Atomic int32_t flags;             /* MPIOX_FILE_* */
     uint64_t device, inode;            /* as the delegate sees the file */
     char path[MPIOX_CACHE_PATH_BYTES]; /* absolute */
-    _Atomic int64_t end;               /* one past the last byte ever deposited since the file was opened; 0: none */
+    /* mpiox_cache_family.h: when the file was changed last, the greatest that was seen, and its size then; > 0: a write
+     * began then, and nobody has looked since. Nanoseconds of CLOCK_REALTIME. */
+    _Atomic int64_t seen_ns, seen_bytes, begun_ns;
+    _Atomic int64_t end; /* one past the last byte ever deposited since the file was opened; 0: none */
     _Atomic int32_t error_count;
     _Atomic int32_t drain_errno; /* why writing behind the close does not go on, 0: it does */
     _Atomic int64_t collectives; /* accesses of this node's ranks in collectives that did not use the delegates */
@@ -144,7 +150,8 @@ enum {
     MPIOX_FILE_SCRATCH = 256,     /* its pages are not written at all, and go with the job; HIDDEN, too */
     MPIOX_FILE_COPIED = 512,      /* other delegates keep copies beyond its close; HIDDEN, too */
     MPIOX_FILE_SUBFILES =
-        1024 /* its path is an index (mpiox_storage_subfiles_index.h), its inode the first subfile's */
+        1024,              /* its path is an index (mpiox_storage_subfiles_index.h), its inode the first subfile's */
+    MPIOX_FILE_PAST = 2048 /* ranks may have written it past the delegates */
 };
 enum { MPIOX_RANGE_MOVING = -1 };
 
@@ -238,7 +245,9 @@ typedef struct mpiox_cache_header {
     double started;                 /* seconds of CLOCK_REALTIME */
     mpiox_futex state;              /* mpiox_cache_state */
     _Atomic uint32_t table_changes; /* of the map from page to frame: odd while it changes (a sequence lock) */
-    _Atomic uint32_t beat;          /* raised every 100 ms by the delegate */
+    _Atomic uint32_t beat;          /* raised every 100 ms by the delegate, */
+    _Atomic int64_t alive_ns;       /* which notes the time, of CLOCK_REALTIME */
+    _Atomic int32_t together;       /* 1: it was found with the caches of all other delegates of its job */
     _Atomic int32_t threads;        /* life[] in use */
     mpiox_life life[MPIOX_CACHE_MAX_THREADS];
     pthread_mutex_t rescue_lock;  /* robust; held by the survivor at work */
@@ -322,8 +331,13 @@ bool mpiox_cache_watch(void *cache);
  * when another did it. */
 int64_t mpiox_cache_rescue(const mpiox_cache *cache);
 /* The same for a segment whose processes are all gone, in whatever state they have left it: what is still dirty. -1:
- * its delegate lives. all_are_gone: those of its job's other nodes, too, so that copies of what they had are taken. */
-int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone);
+ * its delegate lives. all_are_gone: those of its job's other nodes, too, so that copies of what they had are taken.
+ * A file that somebody else has written since, as far as the caches of the family tell, is not written, unless `force`:
+ * its error says MPIOX_CACHE_CHANGED. */
+#define MPIOX_CACHE_CHANGED "rescue: written since by others"
+struct mpiox_cache_family;
+int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone, bool force,
+                            const struct mpiox_cache_family *family);
 /* Are there copies of closed files whose originals are not in the file? */
 bool mpiox_cache_has_copies(const mpiox_cache *cache);
 
@@ -353,6 +367,12 @@ bool mpiox_cache_has_errors(const mpiox_cache *cache);
 void mpiox_cache_sum(const mpiox_cache *cache, mpiox_cache_counters *out);
 /* Raise record->end to at least `end`. */
 void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end);
+/* A write of the file begins. */
+void mpiox_cache_begin_write(mpiox_file_record *record);
+/* It looks like this. begun: record->begun_ns, read before that was looked at, while no write was under way. */
+void mpiox_cache_see(mpiox_file_record *record, const struct stat *status, int64_t begun);
+int64_t mpiox_cache_changed_ns(const struct stat *status); /* when the file was changed last */
+int64_t mpiox_cache_time_ns(void);                         /* of CLOCK_REALTIME */
 
 /* ---- frames (mpiox_frame.c) -------------------------------------------------------------------------------------- */
 

@@ -2,33 +2,65 @@
 #include "mpiox_cache_kept.h"
 
 #include <dirent.h>
-#include <fcntl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "mpiox_cache.h"
-#include "mpiox_segment_guard.h"
+#include "mpiox_cache_family.h"
+#include "mpiox_storage_staging.h"
 
-static bool is_own(int fd, struct stat *status)
+enum { SECOND_NS = 1000000000, WHY_BYTES = MPIOX_CACHE_PATH_BYTES + 128, TIME_BYTES = 40 };
+
+/* Of this node's clock. */
+static const char *time_text(int64_t ns, char text[TIME_BYTES])
 {
-    return fstat(fd, status) == 0 && S_ISREG(status->st_mode) && status->st_uid == geteuid() && status->st_nlink == 1 &&
-           (status->st_mode & (S_IRWXG | S_IRWXO)) == 0 && status->st_size >= (off_t)sizeof(mpiox_cache_header);
+    const time_t seconds = (time_t)(ns / SECOND_NS);
+    struct tm parts;
+    char day[TIME_BYTES / 2];
+    if (localtime_r(&seconds, &parts) == NULL || strftime(day, sizeof day, "%F %T", &parts) == 0)
+        day[0] = '\0';
+    snprintf(text, TIME_BYTES, "%s.%03d", day, (int)(ns % SECOND_NS / 1000000));
+    return text;
+}
+
+static void explain(const mpiox_file_record *record, const mpiox_error *error, char why[WHY_BYTES])
+{
+    char before[TIME_BYTES], since[TIME_BYTES];
+    struct stat status;
+    if (strcmp(error->what, MPIOX_CACHE_CHANGED) == 0 && lstat(record->path, &status) == 0)
+        snprintf(why, WHY_BYTES, "was written by others on %s, later than by its job (%s)",
+                 time_text(mpiox_cache_changed_ns(&status), since), time_text(atomic_load(&record->seen_ns), before));
+    else if (error->sys_errno == ESTALE)
+        snprintf(why, WHY_BYTES, "cannot be written: another file has its name by now");
+    else
+        snprintf(why, WHY_BYTES, "cannot be written: %s", strerror(error->sys_errno));
 }
 
 /* Files of which it still holds bytes. */
 static int tell_failures(const mpiox_cache *cache, mpiox_cache_tell tell, void *context)
 {
+    char file[MPIOX_CACHE_PATH_BYTES], why[WHY_BYTES];
     mpiox_error error;
     int count = 0;
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
-        if (!mpiox_cache_find_error(cache, i, 0, INT64_MAX, &error))
+        const mpiox_file_record *record = &cache->header->files[i];
+        mpiox_cache_left left = {.file = mpiox_storage_staging_shown(record->path, file, sizeof file), .why = why};
+        if (mpiox_cache_find_error(cache, i, 0, INT64_MAX, &error)) {
+            explain(record, &error, why);
+            left.sys_errno = error.sys_errno;
+            left.changed = strcmp(error.what, MPIOX_CACHE_CHANGED) == 0;
+            count++;
+        } else if (atomic_load(&record->openers) > 0 && atomic_load(&record->drain_errno) == EEXIST) {
+            mpiox_storage_staging_clash(record->path, why, sizeof why);
+            left.whole = true;
+        } else {
             continue;
-        tell(context, cache->header->files[i].path, error.sys_errno);
-        count++;
+        }
+        tell(context, &left);
     }
     return count;
 }
@@ -42,54 +74,43 @@ static bool is_of_an_earlier_boot(const mpiox_cache_header *header)
     return header->started < (double)(now.tv_sec - up.tv_sec - 1);
 }
 
-int64_t mpiox_cache_recover_kept(const char *path, bool all_are_gone, mpiox_cache_tell tell, void *context)
+int64_t mpiox_cache_recover_kept(const char *path, const mpiox_cache_recovering *how, mpiox_cache_tell tell,
+                                 void *context)
 {
-    const int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    struct stat status;
-    mpiox_cache cache;
-    int64_t bytes = MPIOX_E_CORRUPT;
-    if (fd < 0)
-        return MPIOX_E_IO;
-    void *base = is_own(fd, &status) ? mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-                                     : MAP_FAILED;
-    if (base == MAP_FAILED) {
-        close(fd);
-        return MPIOX_E_IO;
-    }
-    if (mpiox_cache_attach(base, (int64_t)status.st_size, &cache) == MPIOX_OK) {
-        mpiox_cache_guard(&cache, fd);
-        bytes = mpiox_cache_recover(&cache, all_are_gone);
-    }
+    mpiox_cache_family family;
+    const int code = mpiox_cache_family_open(path, how->folders, &family);
+    if (code != MPIOX_OK)
+        return code;
+    const mpiox_cache *cache = &family.members[0].cache;
+    int64_t bytes = mpiox_cache_recover(cache, how->all_are_gone, how->force, &family);
     if (bytes == -1)
-        bytes = is_of_an_earlier_boot(cache.header) ? MPIOX_E_STOPPED : MPIOX_E_UNSUPPORTED;
-    if (bytes >= 0 && tell_failures(&cache, tell, context) == 0 && !mpiox_cache_has_copies(&cache))
+        bytes = is_of_an_earlier_boot(cache->header) ? MPIOX_E_STOPPED : MPIOX_E_UNSUPPORTED;
+    if (bytes >= 0 && tell_failures(cache, tell, context) == 0 && !mpiox_cache_has_copies(cache))
         unlink(path);
-    mpiox_segment_unguard(base);
-    munmap(base, (size_t)status.st_size);
-    close(fd);
+    mpiox_cache_family_close(&family);
     return bytes;
 }
 
-static void recover_folder(const char *name, const char *own, mpiox_cache_tell tell)
+static void recover_folder(const char *name, const char *own, const char *folders, mpiox_cache_tell tell)
 {
     static const char prefix[] = "mpiox.";
+    const mpiox_cache_recovering how = {.folders = folders};
     DIR *folder = opendir(name);
     const struct dirent *entry;
     char path[MPIOX_CACHE_PATH_BYTES];
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         if (strncmp(entry->d_name, prefix, sizeof prefix - 1) == 0 &&
             (size_t)snprintf(path, sizeof path, "%s/%s", name, entry->d_name) < sizeof path && strcmp(path, own) != 0)
-            (void)mpiox_cache_recover_kept(path, false, tell, path);
+            (void)mpiox_cache_recover_kept(path, &how, tell, path);
     }
     if (folder != NULL)
         closedir(folder);
 }
 
-static void tell_nothing(void *context, const char *file, int sys_errno)
+static void tell_nothing(void *context, const mpiox_cache_left *left)
 {
     (void)context;
-    (void)file;
-    (void)sys_errno;
+    (void)left;
 }
 
 /* Twice: what a cache has copies of may be in a later one. */
@@ -99,6 +120,16 @@ void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_t
         char list[MPIOX_CACHE_PATH_BYTES], *rest = list;
         snprintf(list, sizeof list, "%s", folders);
         for (const char *name = strtok_r(rest, ",;", &rest); name != NULL; name = strtok_r(NULL, ",;", &rest))
-            recover_folder(name, own, round == 0 ? tell : tell_nothing);
+            recover_folder(name, own, folders, round == 0 ? tell : tell_nothing);
     }
+}
+
+void mpiox_cache_clash_text(const char *staging, char *text, size_t bytes)
+{
+    mpiox_storage_staging_clash(staging, text, bytes);
+}
+
+const char *mpiox_cache_shown_name(const char *path, char *room, size_t bytes)
+{
+    return mpiox_storage_staging_shown(path, room, bytes);
 }

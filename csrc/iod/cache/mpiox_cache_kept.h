@@ -5,7 +5,8 @@
  * Algorithm. The cache is a file that says which bytes are dirty and of which file, at any moment: a delegate's memory
  *            is made so that a survivor can go on with it (mpiox_cache.h). Who recovers is such a survivor.
  * Guarantee. Only a plain file of one name that belongs to the caller, and that nobody else may open, is believed. It
- *            is removed when no byte is left in it. One whose delegate lives is left alone.
+ *            is removed when no byte is left in it. One whose delegate lives is left alone. What somebody else has
+ *            written to a file since is not written over (mpiox_cache_family.h).
  *            Pages that cannot be read any more do not end who recovers it: what they held is named.
  * Limits.    What the kernel had not written to the disk when the node went down is not there.
  */
@@ -13,19 +14,38 @@
 #define MPIOX_CACHE_KEPT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* Of a file bytes are left, and why. */
-typedef void (*mpiox_cache_tell)(void *context, const char *file, int sys_errno);
+typedef struct mpiox_cache_left { /* of a file bytes are left */
+    const char *file;             /* its own name */
+    const char *why;              /* what is to be said after that name */
+    int sys_errno;
+    bool changed; /* somebody else has written it since */
+    bool whole;   /* no bytes of it are left, but it has not got its name */
+} mpiox_cache_left;
 
-/* Bring to the files what the cache of this name still holds; all_are_gone: see mpiox_cache_recover(). Returns the
- * bytes, MPIOX_E_UNSUPPORTED: its delegate lives; MPIOX_E_STOPPED: the node was restarted since, so that nobody knows
- * which pages had come to the disk; MPIOX_E_IO, MPIOX_E_CORRUPT: it is another user's, or no cache.
+typedef void (*mpiox_cache_tell)(void *context, const mpiox_cache_left *left);
+
+typedef struct mpiox_cache_recovering {
+    bool all_are_gone;   /* see mpiox_cache_recover() */
+    bool force;          /* also what somebody else has written since is written over */
+    const char *folders; /* where other caches of the job are, beside those in the same folder; NULL: nowhere */
+} mpiox_cache_recovering;
+
+/* Bring to the files what the cache of this name still holds. Returns the bytes, MPIOX_E_UNSUPPORTED: its delegate
+ * lives; MPIOX_E_STOPPED: the node was restarted since, so that nobody knows which pages had come to the disk;
+ * MPIOX_E_IO, MPIOX_E_CORRUPT, MPIOX_E_NOMEM: it is another user's, or no cache, or there is no memory.
  * Blocking; any process. */
-int64_t mpiox_cache_recover_kept(const char *path, bool all_are_gone, mpiox_cache_tell tell, void *context);
+int64_t mpiox_cache_recover_kept(const char *path, const mpiox_cache_recovering *how, mpiox_cache_tell tell,
+                                 void *context);
 /* The same of every cache in the folders of a list, as mpiox_delegate_cache_dir has them, but for `own`. What cannot be
  * used is left alone, and so are copies of what other nodes may still write. tell: the context is the name of the
  * cache. */
 void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_tell tell);
+
+/* What is to be said of a file: mpiox_storage_staging_clash() and _shown(). */
+void mpiox_cache_clash_text(const char *staging, char *text, size_t bytes);
+const char *mpiox_cache_shown_name(const char *path, char *room, size_t bytes);
 
 #endif

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const uint64_t magic = UINT64_C(0x6d70696f78636163); /* "mpioxcac" */
-static const uint64_t version = 9;
+static const uint64_t version = 10;
 
 enum { LINE = 64, SMALLEST_PAGE = 4096 };
 
@@ -141,6 +141,7 @@ int mpiox_cache_format(void *base, const mpiox_cache_geometry *geometry, int del
     (void)gethostname(header->host, sizeof header->host - 1);
     clock_gettime(CLOCK_REALTIME, &now);
     header->started = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    atomic_store(&header->alive_ns, mpiox_cache_time_ns());
     if (make_mutexes(header) != MPIOX_OK)
         return MPIOX_E_UNSUPPORTED;
     point(base, out);

@@ -12,6 +12,8 @@
  *             Of a cache on a disk that has failed pages may not be there: pwrite() says EFAULT. Where tables are not
  *             there nothing is written, since nobody knows what is dirty. Where the kernel could not write pages to
  *             that disk (mpiox_segment_has_failed) all is written, but named as lost: nobody knows which is right.
+ *             While the job runs, others of it write the file, too. Who recovers a cache afterwards looks whether
+ *             somebody else has (mpiox_cache_family.h): then the file is left as it is.
  * Guarantees. A byte that a finished access deposited is in the file, or named by a deferred error of the file, before
  *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can go on when this
  *             one dies. Only marks are believed, not counts: a client may have died between the two.
@@ -21,9 +23,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_cache_family.h"
 #include "mpiox_segment.h"
 #include "mpiox_segment_guard.h"
 #include "mpiox_storage.h"
@@ -43,12 +47,16 @@ typedef struct page_place {
 
 typedef struct rescuer {
     const mpiox_cache *cache;
+    const mpiox_cache_family *family; /* NULL: the job runs */
+    bool force;                       /* what somebody else has written is written over */
     double deadline;
     int64_t rescued;
     bool failed;            /* in this frame */
     bool done;              /* others have written what is here, and the file has got its name */
     int32_t file;           /* that storage is open for; -1: none */
     mpiox_storage *storage; /* NULL: it cannot be opened, for the reason in `why` */
+    bool shared;            /* others may know the file by this name: what is written is noted */
+    int64_t found_ns;       /* when it was changed last, before */
     mpiox_error why;
 } rescuer;
 
@@ -64,9 +72,31 @@ static void await_threads(const mpiox_cache *cache)
 
 static void close_file(rescuer *self)
 {
+    mpiox_error ignored;
+    if (self->storage != NULL && self->shared && mpiox_storage_pin(self->storage, &ignored) == MPIOX_OK) {
+        mpiox_cache_family_end_write(self->family, &self->cache->header->files[self->file], self->storage->fd,
+                                     self->found_ns);
+        mpiox_storage_unpin(self->storage);
+    }
     (void)mpiox_storage_close(self->storage);
     self->storage = NULL;
+    self->shared = false;
     self->file = -1;
+}
+
+/* Why an open file is not the one to be written; NULL: it is. */
+static const char *refuse(rescuer *self, const mpiox_file_record *record)
+{
+    char own[MPIOX_CACHE_PATH_BYTES];
+    struct stat status;
+    if (fstat(self->storage->fd, &status) != 0 || (uint64_t)status.st_dev != record->device ||
+        (uint64_t)status.st_ino != record->inode)
+        return "rescue: another file has this name";
+    self->shared = self->family != NULL && !mpiox_storage_staging_final(record->path, own, sizeof own);
+    self->found_ns = mpiox_cache_changed_ns(&status);
+    return self->shared && !self->force && mpiox_cache_family_is_changed(self->family, record, &status)
+               ? MPIOX_CACHE_CHANGED
+               : NULL;
 }
 
 /* Open the file of a record; what stands in the way is kept in self->why. */
@@ -74,7 +104,6 @@ static void open_file(rescuer *self, int32_t file)
 {
     const mpiox_file_record *record = &self->cache->header->files[file];
     mpiox_error error = {.code = MPIOX_OK};
-    struct stat status;
     if (self->file == file)
         return;
     close_file(self);
@@ -88,12 +117,13 @@ static void open_file(rescuer *self, int32_t file)
         (void)mpiox_error_set(&self->why, MPIOX_E_IO, error.sys_errno, -1, -1, "rescue: open");
         return;
     }
-    if (fstat(self->storage->fd, &status) == 0 && (uint64_t)status.st_dev == record->device &&
-        (uint64_t)status.st_ino == record->inode)
+    const char *why = refuse(self, record);
+    if (why == NULL)
         return;
-    (void)mpiox_error_set(&self->why, MPIOX_E_IO, ESTALE, -1, -1, "rescue: another file has this name");
+    (void)mpiox_error_set(&self->why, MPIOX_E_IO, ESTALE, -1, -1, why);
     (void)mpiox_storage_close(self->storage);
     self->storage = NULL;
+    self->shared = false;
 }
 
 /* 0 or an errno; *done = bytes written. EFAULT: the page of the cache at `done` cannot be read. */
@@ -170,6 +200,8 @@ static void rescue_frame(rescuer *self, const page_place *at)
     (void)mpiox_frame_wait_exclusive(cache, at->frame, left > 0 ? left : 0);
     if (mpiox_dirty_run(cache, at->frame, 0, &offset, &length)) {
         open_file(self, at->file);
+        if (self->shared)
+            mpiox_cache_family_begin_write(self->family, &cache->header->files[at->file]);
         if (!self->done)
             rescue_runs(self, at, offset, length);
         if (!self->failed || cache->header->kept[0] == '\0')
@@ -186,9 +218,9 @@ static int by_place(const void *a, const void *b)
     return (x->page > y->page) - (x->page < y->page);
 }
 
-static int64_t rescue_all(const mpiox_cache *cache)
+static int64_t rescue_all(const mpiox_cache *cache, const mpiox_cache_family *family, bool force)
 {
-    rescuer self = {.cache = cache, .deadline = mpiox_now() + patience_s, .file = -1};
+    rescuer self = {.cache = cache, .family = family, .force = force, .deadline = mpiox_now() + patience_s, .file = -1};
     page_place *places = malloc((size_t)cache->frame_count * sizeof *places);
     size_t count = 0;
     for (int32_t i = 0; i < cache->frame_count; i++) {
@@ -268,7 +300,8 @@ static void end_staging(const mpiox_cache *cache)
         int code = sync_file(record);
         if (code == 0)
             code = mpiox_storage_staging_end(record->path, record->part, record->device, record->inode, &renamed);
-        if (code == 0 || code == EAGAIN) { /* EAGAIN: who has the file open looks after the rest */
+        atomic_store(&record->drain_errno, code == EEXIST ? code : 0);
+        if (code == 0 || code == EAGAIN || code == EEXIST) { /* EAGAIN: who has the file open looks after the rest */
             atomic_fetch_and(&record->flags, ~both);
         } else {
             (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "rescue: giving a file its name");
@@ -284,7 +317,7 @@ static void drop_name(const mpiox_cache *cache)
         unlink(cache->header->kept);
 }
 
-int64_t mpiox_cache_rescue(const mpiox_cache *cache)
+static int64_t rescue(const mpiox_cache *cache, const mpiox_cache_family *family, bool force)
 {
     mpiox_cache_header *header = cache->header;
     int64_t rescued = -1;
@@ -293,7 +326,7 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache)
     if (mpiox_futex_get(&header->state) == MPIOX_CACHE_DEAD) {
         await_threads(cache);
         keep_staging_names(cache);
-        rescued = rescue_all(cache);
+        rescued = rescue_all(cache, family, force);
         if (mpiox_cache_torn(cache) == MPIOX_TORN_TABLES || mpiox_segment_has_failed(cache->disk))
             lose_all(cache);
         else
@@ -304,6 +337,11 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache)
     }
     pthread_mutex_unlock(&header->rescue_lock);
     return rescued;
+}
+
+int64_t mpiox_cache_rescue(const mpiox_cache *cache)
+{
+    return rescue(cache, NULL, false);
 }
 
 /* Its job has ended. */
@@ -318,6 +356,19 @@ static void forget_scratch(const mpiox_cache *cache)
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         if (atomic_load(&files[i].openers) > 0 && atomic_load(&files[i].flags) & MPIOX_FILE_SCRATCH)
             mpiox_storage_staging_remove(files[i].path, files[i].device, files[i].inode);
+    }
+}
+
+/* Those that a next job has set aside have another staging name now. */
+static void find_files(const mpiox_cache *cache)
+{
+    char own[MPIOX_CACHE_PATH_BYTES], found[MPIOX_CACHE_PATH_BYTES];
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        mpiox_file_record *record = &cache->header->files[i];
+        if (atomic_load(&record->openers) < 1 || !mpiox_storage_staging_final(record->path, own, sizeof own))
+            continue;
+        mpiox_storage_staging_find(record->path, record->device, record->inode, found, sizeof found);
+        memcpy(record->path, found, sizeof found);
     }
 }
 
@@ -349,11 +400,13 @@ static void take_copies(const mpiox_cache *cache)
     }
 }
 
-int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone)
+int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone, bool force,
+                            const struct mpiox_cache_family *family)
 {
     if (mpiox_cache_is_serving(cache, true))
         return -1;
     forget_scratch(cache);
+    find_files(cache);
     if (all_are_gone)
         take_copies(cache);
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) { /* of an earlier trial */
@@ -364,6 +417,6 @@ int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone)
     }
     if (mpiox_futex_get(&cache->header->state) != MPIOX_CACHE_DEAD) /* nobody but who recovers it uses it any more */
         mpiox_futex_set(&cache->header->state, MPIOX_CACHE_DEAD);
-    const int64_t rescued = mpiox_cache_rescue(cache);
+    const int64_t rescued = rescue(cache, family, force);
     return rescued < 0 ? 0 : rescued; /* another one was faster */
 }

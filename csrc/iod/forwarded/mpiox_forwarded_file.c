@@ -59,7 +59,7 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
                   (forwarded->file->subfiles ? MPIOX_FILE_SUBFILES : 0) |
                   (hints->direct_read ? MPIOX_FILE_DIRECT_READ : 0) |
                   (hints->direct_write ? MPIOX_FILE_DIRECT_WRITE : 0) |
-                  (forwarded->behind_close ? MPIOX_FILE_STAGED : 0) |
+                  (forwarded->behind_close ? MPIOX_FILE_STAGED : MPIOX_FILE_PAST) |
                   (forwarded->behind_close && hints->delegate_ack == MPIOX_ACK_REPLICA ? MPIOX_FILE_COPIED : 0) |
                   (o->shift == 0 && forwarded->file->staging ? MPIOX_FILE_HIDDEN : 0) |
                   (o->shift == 0 && forwarded->file->scratch ? MPIOX_FILE_SCRATCH : 0);

@@ -173,8 +173,21 @@ static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last
     return error->code;
 }
 
+/* What comes now may change the file past its delegates. Those of other nodes are not told. */
+static void note_past(const mpiox_forwarded *forwarded)
+{
+    for (int32_t i = 0; i < forwarded->owners; i++) {
+        const mpiox_process *delegate = mpiox_forwarded_owner(forwarded, i);
+
+        if (delegate->local)
+            atomic_fetch_or(&delegate->cache.header->files[forwarded->index[i]].flags, MPIOX_FILE_PAST);
+    }
+}
+
 int mpiox_forwarded_flush_barrier(mpiox_forwarded *forwarded, bool stable, bool drop, mpiox_error *error)
 {
+    if (drop)
+        note_past(forwarded);
     return barrier(forwarded, stable, drop, false, error);
 }
 
@@ -184,6 +197,7 @@ int mpiox_forwarded_flush_barrier_alone(mpiox_forwarded *forwarded, mpiox_error 
     mpiox_error one = {.code = MPIOX_OK};
 
     *error = (mpiox_error){.code = MPIOX_OK};
+    note_past(forwarded);
     mpiox_forwarded_drain(forwarded, error);
     for (int32_t i = 0; i < forwarded->owners; i++)
         barrier_one(forwarded, i, false, true, &late);

@@ -1,6 +1,7 @@
 /* mpiox_process.c - see mpiox_process.h. */
 #include "mpiox_process.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "mpiox_process_notify.h"
 #include "mpiox_process_liveness.h"
 #include "mpiox_segment_guard.h"
+#include "mpiox_cache_kept.h"
 
 enum { TEXT_BYTES = 1024 };
 
@@ -105,17 +107,30 @@ static void await_end(mpiox_process *delegate)
     delegate->settled = true;
 }
 
+void mpiox_process_tell_clash(const char *staging)
+{
+    char text[TEXT_BYTES + MPIOX_CACHE_PATH_BYTES], room[MPIOX_CACHE_PATH_BYTES];
+
+    mpiox_cache_clash_text(staging, text, sizeof text);
+    mpiox_process_notify("%s %s", mpiox_cache_shown_name(staging, room, sizeof room), text);
+}
+
 void mpiox_process_tell_left(const mpiox_cache *cache)
 {
     const mpiox_file_record *files = cache->header->files;
     const int32_t both = MPIOX_FILE_DRAINING | MPIOX_FILE_COPIED; /* copies are written by who has them */
-    char text[TEXT_BYTES];
+    char text[TEXT_BYTES], room[MPIOX_CACHE_PATH_BYTES];
     mpiox_error error;
 
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         if ((atomic_load(&files[i].flags) & both) == MPIOX_FILE_DRAINING &&
             mpiox_cache_find_error(cache, i, 0, INT64_MAX, &error))
-            mpiox_process_notify("lost bytes: %s", mpiox_error_text(&error, files[i].path, text, sizeof text));
+            mpiox_process_notify(
+                "lost bytes: %s",
+                mpiox_error_text(&error, mpiox_cache_shown_name(files[i].path, room, sizeof room), text, sizeof text));
+        else if (atomic_load(&files[i].openers) > 0 && atomic_load(&files[i].drain_errno) == EEXIST &&
+                 !(atomic_load(&files[i].flags) & MPIOX_FILE_DRAINING))
+            mpiox_process_tell_clash(files[i].path);
     }
 }
 

@@ -68,6 +68,7 @@ int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instan
     if (out->code != MPIOX_OK)
         return out->code;
     sign(instance->server, orders, out);
+    mpiox_server_set_tell_clash(instance->server, mpiox_process_tell_clash);
     snprintf(instance->cache_dirs, sizeof instance->cache_dirs, "%s", orders->server.cache_dirs);
     if (orders->listens) {
         know_peers(orders, instance);
@@ -79,9 +80,13 @@ int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instan
     return out->code;
 }
 
-static void tell_left(void *cache, const char *file, int sys_errno)
+static void tell_left(void *cache, const mpiox_cache_left *left)
 {
-    mpiox_process_notify("%s cannot be written: %s; its bytes are in %s", file, strerror(sys_errno), (char *)cache);
+    if (left->whole)
+        mpiox_process_notify("%s %s", left->file, left->why);
+    else
+        mpiox_process_notify("%s %s; its bytes are in %s: mpiio-ext delegates recover%s", left->file, left->why,
+                             (char *)cache, left->changed ? " --force writes them all the same" : "");
 }
 
 /* A thread. What earlier jobs have left on this node's disks; the memory that clients of other nodes will write to. */
@@ -115,7 +120,7 @@ static bool start_preparing(mpiox_process_instance *instance, pthread_t *thread)
 int mpiox_process_serve(mpiox_process_instance *instance)
 {
     mpiox_server_lost lost[LOST_SHOWN];
-    char text[TEXT_BYTES];
+    char text[TEXT_BYTES], room[MPIOX_CACHE_PATH_BYTES];
     int count = 0;
     const mpiox_cache_header *header = mpiox_server_cache(instance->server)->header;
     const char *kept = header->kept;
@@ -131,7 +136,8 @@ int mpiox_process_serve(mpiox_process_instance *instance)
 
     for (int i = 0; i < count && i < LOST_SHOWN; i++)
         mpiox_process_notify("an I/O delegate could not write what a program had left with it: %s",
-                             mpiox_error_text(&lost[i].error, lost[i].path, text, (int64_t)sizeof text));
+                             mpiox_error_text(&lost[i].error, mpiox_cache_shown_name(lost[i].path, room, sizeof room),
+                                              text, (int64_t)sizeof text));
     if (count > LOST_SHOWN)
         mpiox_process_notify("an I/O delegate could not write %d more ranges of bytes", count - LOST_SHOWN);
     if (count > 0 && kept[0] != '\0')

@@ -21,6 +21,7 @@
 #include "mpiox_process_notify.h"
 #include "mpiox_process_liveness.h"
 #include "mpiox_segment_guard.h"
+#include "mpiox_cache_kept.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_LOST = 3, STEP_MS = 100 };
 
@@ -162,8 +163,11 @@ static void remember_files(supervisor *k)
 
 static void tell_files(const supervisor *k)
 {
+    char room[MPIOX_CACHE_PATH_BYTES];
+
     for (int32_t i = 0; i < k->closed; i++)
-        mpiox_process_notify("lost bytes: what I/O delegate %d had not written of %s", (int)k->said.index, k->files[i]);
+        mpiox_process_notify("lost bytes: what I/O delegate %d had not written of %s", (int)k->said.index,
+                             mpiox_cache_shown_name(k->files[i], room, sizeof room));
 }
 
 /* Until the delegate has ended. A client that does not reach it has it end. Returns its status. */

@@ -27,6 +27,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "mpiox_server_files.h"
 #include "mpiox_server_flush.h"
@@ -243,6 +244,32 @@ static int64_t gather(mpiox_server *server, mpiox_io *io, double pace)
     return bytes;
 }
 
+/* A pass over the file is over, or waits for its rate: what it looks like now is this job's doing, for who recovers the
+ * cache (mpiox_cache_family.h). Not under a staging name, by which nobody else knows it. */
+static void look_at_file(mpiox_server *server, int32_t number)
+{
+    mpiox_server_file *file = &server->files[number];
+    mpiox_file_record *record = record_of(server, number);
+    mpiox_storage *storage = file->storage;
+    const int64_t begun = atomic_load(&record->begun_ns);
+    mpiox_error ignored;
+    struct stat status;
+    if (server->cache.header->kept[0] == '\0' || begun == 0 || file->writers > 0 ||
+        has(server, number, MPIOX_FILE_HIDDEN))
+        return;
+    file->drain.ending = true;
+    pthread_mutex_unlock(&server->lock);
+    bool seen = mpiox_storage_pin(storage, &ignored) == MPIOX_OK;
+    if (seen) {
+        seen = fstat(storage->fd, &status) == 0;
+        mpiox_storage_unpin(storage);
+    }
+    pthread_mutex_lock(&server->lock);
+    file->drain.ending = false;
+    if (seen)
+        mpiox_cache_see(record, &status, begun);
+}
+
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static void note_failure(mpiox_server *server, int32_t number, int code)
@@ -250,6 +277,7 @@ static void note_failure(mpiox_server *server, int32_t number, int code)
     mpiox_server_file *file = &server->files[number];
     const double now = mpiox_now();
     atomic_store(&record_of(server, number)->drain_errno, code);
+    file->drain.clashes = false;
     if (code == 0) {
         file->drain.pause = file->drain.again = file->drain.failing_since = 0;
         return;
@@ -286,6 +314,16 @@ static void settle_name(mpiox_file_record *record, bool renamed)
     atomic_fetch_and(&record->flags, ~MPIOX_FILE_HIDDEN);
 }
 
+/* All is in the file, which keeps its staging name unless somebody takes away what has its own. */
+static void note_clash(mpiox_server *server, int32_t number)
+{
+    mpiox_server_drain *drain = &server->files[number].drain;
+    drain->clashes = true;
+    if (!drain->told && server->tell_clash != NULL)
+        server->tell_clash(record_of(server, number)->path);
+    drain->told = true;
+}
+
 /* No page is dirty. A file of which bytes were dropped, for somebody waited for their page, does not get its name. */
 static bool end_file(mpiox_server *server, int32_t number)
 {
@@ -311,6 +349,8 @@ static bool end_file(mpiox_server *server, int32_t number)
         file->drain.again = mpiox_now() + first_pause_s;
     else
         note_failure(server, number, code);
+    if (code == EEXIST && has(server, number, MPIOX_FILE_HIDDEN))
+        note_clash(server, number);
     if (code != 0)
         return true;
     settle_name(record, renamed);
@@ -348,7 +388,8 @@ static bool look_after_copies(mpiox_server *server, int32_t number)
 void mpiox_server_leave_behind(mpiox_server *server)
 {
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES && server->cache.header->kept[0] != '\0'; i++)
-        server->files[i].drain.left |= is_draining(server, i) && server->files[i].drain.failing_since > 0;
+        server->files[i].drain.left |= is_draining(server, i) && server->files[i].drain.failing_since > 0 &&
+                                       !server->files[i].drain.clashes;
 }
 
 bool mpiox_server_has_left(const mpiox_server *server)
@@ -380,6 +421,8 @@ static void drain_last(mpiox_server *server, int32_t number)
     const int code = make_whole(server->files[number].storage, record, &renamed);
     if (code == 0 || code == EAGAIN) { /* another delegate does it */
         settle_name(record, renamed);
+    } else if (code == EEXIST && has(server, number, MPIOX_FILE_HIDDEN)) {
+        note_clash(server, number);
     } else {
         (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "giving a file its name");
         mpiox_cache_add_error(&server->cache, number, &error);
@@ -454,8 +497,11 @@ bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io)
     if (pace > 0)
         server->drain_at = (now > server->drain_at ? now : server->drain_at) + (double)bytes / pace;
     const int code = mpiox_server_flush_behind(server, io);
-    if (file->storage != NULL && is_draining(server, number))
-        note_failure(server, number, code);
+    if (file->storage == NULL || !is_draining(server, number))
+        return true;
+    note_failure(server, number, code);
+    if ((pace > 0 || file->drain.next == file->drain.count) && !file->drain.ending)
+        look_at_file(server, number);
     return true;
 }
 
@@ -464,7 +510,7 @@ bool mpiox_server_is_draining(const mpiox_server *server)
     const double now = mpiox_now();
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES && server->closings > 0; i++) {
         const mpiox_server_file *file = &server->files[i];
-        if (is_draining(server, i) &&
+        if (is_draining(server, i) && !file->drain.clashes &&
             (file->drain.failing_since <= 0 || now - file->drain.failing_since < file->drain.patience))
             return true;
     }

@@ -22,6 +22,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
@@ -124,6 +125,13 @@ static void lose_errors(mpiox_server *server, int32_t file)
     server->lost_count += more;
 }
 
+static void drop_guard(mpiox_server_file *file)
+{
+    if (file->guard > 0)
+        close(file->guard);
+    file->guard = 0;
+}
+
 /* The last opener is gone and no page is left: the record is free, the handles are the flush barrier's to close. */
 static void release_file(mpiox_server *server, mpiox_flush_barrier *barrier)
 {
@@ -132,6 +140,7 @@ static void release_file(mpiox_server *server, mpiox_flush_barrier *barrier)
     memcpy(&barrier->handles[1], file->retired, sizeof file->retired);
     memset(file->retired, 0, sizeof file->retired);
     file->storage = NULL;
+    drop_guard(file);
     barrier->closing = false;
     atomic_store(&record_of(server, barrier->file)->openers, 0);
 }
@@ -396,6 +405,9 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
     record->device = (uint64_t)status->st_dev;
     record->inode = (uint64_t)status->st_ino;
     memcpy(record->path, slot->text, sizeof record->path);
+    atomic_store(&record->seen_ns, 0);
+    atomic_store(&record->begun_ns, 0);
+    mpiox_cache_see(record, status, 0);
     atomic_store(&record->end, 0);
     atomic_store(&record->drain_errno, 0);
     atomic_store(&record->collectives, 0);
@@ -511,6 +523,8 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
     mpiox_error *error = &slot->error;
     int code = MPIOX_E_ARG, access = O_RDONLY;
     pthread_mutex_unlock(&server->lock);
+    while (atomic_load(&server->cache.header->adopting)) /* else that could be written over what this one writes */
+        poll(NULL, 0, 1);
     (void)mpiox_error_set(error, MPIOX_OK, 0, -1, -1, "");
     if (memchr(slot->text, '\0', sizeof slot->text) == NULL)
         (void)mpiox_error_set(error, MPIOX_E_ARG, ENAMETOOLONG, -1, -1, "open");
@@ -523,6 +537,9 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
         code = enter_file(server, slot, storage, access, &targets, &left);
     if (code == MPIOX_OK && slot->arg[0] & MPIOX_FILE_HIDDEN)
         code = begin_staging(server, slot);
+    if (code == MPIOX_OK && slot->arg[0] & (MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA) &&
+        server->files[slot->file].guard <= 0)
+        server->files[slot->file].guard = mpiox_storage_staging_guard(slot->text);
     mpiox_server_targets_free(&targets);
     if (left != NULL) {
         pthread_mutex_unlock(&server->lock);
@@ -603,6 +620,7 @@ void mpiox_server_close_files(mpiox_server *server, bool collect)
             mpiox_cache_add_error(&server->cache, i, &error);
         }
         file->storage = NULL;
+        drop_guard(file);
         if (collect)
             lose_errors(server, i);
     }

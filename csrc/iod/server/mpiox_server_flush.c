@@ -147,6 +147,18 @@ static void write_alone(mpiox_io *io, mpiox_storage *storage, uint32_t frame, in
     add_error(io);
 }
 
+/* With the lock, around what is written without it. */
+static void begin_write(mpiox_server *server, const mpiox_io *io)
+{
+    server->files[io->file].writers++;
+    mpiox_cache_begin_write(&server->cache.header->files[io->file]);
+}
+
+static void end_write(mpiox_server *server, const mpiox_io *io)
+{
+    server->files[io->file].writers--;
+}
+
 /* ---- after writing ----------------------------------------------------------------------------------------------- */
 
 /* In exclusive use: the bytes are in the file. What was dirty as a whole is known as a whole. */
@@ -242,6 +254,7 @@ static void cut(mpiox_server *server, mpiox_io *io)
     mpiox_storage *storage = server->files[io->file].storage;
     const int64_t page = mpiox_server_page_of(server, frame) * server->cache.page_bytes;
     const int64_t cut_at = mpiox_server_cut_of(server, frame), keep = cut_at > page ? cut_at - page : 0;
+    begin_write(server, io);
     pthread_mutex_unlock(&server->lock);
     const bool alone = mpiox_server_alone(server, frame);
     if (alone) {
@@ -254,6 +267,7 @@ static void cut(mpiox_server *server, mpiox_io *io)
             atomic_store(&at->known_end, keep);
     }
     pthread_mutex_lock(&server->lock);
+    end_write(server, io);
     const bool dropped = alone && (keep == 0 || server->info[frame].wants & MPIOX_WANT_DROP);
     if (dropped)
         mpiox_server_drop_page(server, frame);
@@ -317,6 +331,7 @@ static void flush(mpiox_server *server, mpiox_io *io)
         needed[i] = is_needed(server, io->frames[i]);
         io->flush_barriers[i] = server->info[io->frames[i]].flush_barriers;
     }
+    begin_write(server, io);
     pthread_mutex_unlock(&server->lock);
     for (int i = 0; i < io->count; i++) {
         io->writes[i] = atomic_load(&server->cache.frames[io->frames[i]].writes);
@@ -327,6 +342,7 @@ static void flush(mpiox_server *server, mpiox_io *io)
     for (int i = 0; i < io->count; i++)
         settle(server, io, storage, i, needed[i]);
     pthread_mutex_lock(&server->lock);
+    end_write(server, io);
     for (int i = 0; i < io->count; i++)
         finish(server, io, i);
     mpiox_server_serve_parked(server);

@@ -239,6 +239,11 @@ void mpiox_server_set_peers(mpiox_server *server, const mpiox_server_peers *peer
     server->peers = *peers;
 }
 
+void mpiox_server_set_tell_clash(mpiox_server *server, void (*tell)(const char *staging))
+{
+    server->tell_clash = tell;
+}
+
 void mpiox_server_seal(mpiox_server *server)
 {
     mpiox_segment_hide(&server->segment, &server->address);
@@ -515,8 +520,10 @@ static void serve_once(service *self)
     const bool leaving = now < self->leaving;
     if (now >= self->next_beat || leaving) {
         atomic_fetch_add(&server->cache.header->beat, now >= self->next_beat);
-        if (now >= self->next_beat)
+        if (now >= self->next_beat) {
+            atomic_store(&server->cache.header->alive_ns, mpiox_cache_time_ns());
             self->next_beat = now + beat_s;
+        }
         look_after_clients(self);
         if (atomic_load(&server->cache.header->torn) != MPIOX_TORN_NOT)
             mpiox_server_tear();

@@ -109,6 +109,7 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     double patience;                /* seconds that an ended job waits while it fails */
     double pause, again;            /* after a failure: until when */
     double failing_since;           /* 0: it does not */
+    bool clashes, told;             /* all is written, but something else has its name; that has been said */
     bool soon;                      /* somebody waits until it is whole */
     bool holds_scratch;             /* of a scratch file: the delegate counts as an opener */
     bool left;                      /* given up: its bytes stay in the segment */
@@ -127,6 +128,8 @@ typedef struct mpiox_server_file {
     uint32_t tree;           /* frames that wait to be flushed, dropped or cut, by page */
     int64_t position;        /* page where the I/O threads go on */
     int32_t syncing;         /* flush barriers whose fsync has not ended */
+    int32_t writers;         /* threads that write it */
+    int guard;               /* > 0: says that its staging name is in use (mpiox_storage_staging.h) */
     mpiox_ahead_record ahead;
     int64_t stamp; /* no other record of any delegate has it; above 0 */
     mpiox_server_drain drain;
@@ -167,6 +170,7 @@ struct mpiox_server {
     atomic_bool hurry;   /* mpiox_server_hurry() */
     int64_t closings;    /* files that were to be written behind their close, so far */
     mpiox_server_peers peers;
+    void (*tell_clash)(const char *staging);
     struct {
         double begun;            /* when the first file of the last checkpoint was closed; 0: none was */
         double interval, before; /* from the one before to it, and once more; 0: not known */

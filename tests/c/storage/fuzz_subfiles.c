@@ -34,6 +34,7 @@ static char *copy_of(const uint8_t *data, size_t size)
 static void same(const mpiox_storage_subfiles *a, const mpiox_storage_subfiles *b)
 {
     require(a->unit == b->unit && a->size == b->size && a->id == b->id && a->count == b->count);
+    require(a->writers == b->writers);
     for (int32_t i = 0; i < a->count; i++)
         require(strcmp(a->names[i], b->names[i]) == 0);
 }

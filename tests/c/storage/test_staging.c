@@ -118,6 +118,41 @@ static void test_what_lies_beside_it_is_gone(void)
     CHECK(!renamed);
 }
 
+/* Only what nobody has: then it is found, and ended, by its other name. */
+static void test_leftovers(void)
+{
+    char aside[PATH_MAX], found[PATH_MAX], more[PATH_MAX];
+    struct stat status;
+    bool renamed;
+    CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 2), 0);
+    CHECK_EQUAL(mpiox_storage_staging_begin(staging, 1), 0);
+    const int guard = mpiox_storage_staging_guard(staging);
+    CHECK(guard > 0);
+    CHECK_EQUAL(mpiox_storage_staging_set_aside(staging, aside, sizeof aside), EAGAIN);
+    CHECK(is_there(staging) && is_there(parts));
+    close(guard);
+    CHECK_EQUAL(mpiox_storage_staging_set_aside(staging, aside, sizeof aside), 0);
+    CHECK(strstr(aside, "/.file.left-1.staging") != NULL && is_there(aside) && !is_there(staging) && !is_there(parts));
+    CHECK(lstat(aside, &status) == 0);
+    CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 1), 0);
+    unlink(parts); /* just being made */
+    CHECK_EQUAL(mpiox_storage_staging_set_aside(staging, more, sizeof more), EAGAIN);
+    mpiox_storage_staging_find(staging, (uint64_t)status.st_dev, (uint64_t)status.st_ino, found, sizeof found);
+    CHECK(strcmp(found, aside) == 0);
+    mpiox_storage_staging_find(staging, 1, 1, found, sizeof found);
+    CHECK(strcmp(found, staging) == 0);
+    CHECK_EQUAL(mpiox_storage_staging_end(aside, 1, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed), 0);
+    CHECK(renamed && is_there("file.left-1") && !is_there(aside));
+    /* Somebody was killed when what lies beside it had been moved. */
+    CHECK_EQUAL(rename("file.left-1", aside), 0);
+    unlink(staging);
+    CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 1), 0);
+    CHECK_EQUAL(rename(parts, ".file.left-2.staging.parts"), 0);
+    CHECK_EQUAL(mpiox_storage_staging_set_aside(staging, more, sizeof more), 0);
+    CHECK(strstr(more, "/.file.left-2.staging") != NULL && !is_there(staging));
+    CHECK(unlink(more) == 0 && unlink(aside) == 0 && unlink(".file.left-2.staging.parts") == 0);
+}
+
 /* ---- subfiles: the index has the staging name, and the file is known by the first of them ------------------------ */
 
 static mpiox_storage_subfiles made;
@@ -252,6 +287,7 @@ int main(int argc, char **argv)
     test_the_last_gives_the_name();
     test_nothing_else_is_touched();
     test_what_lies_beside_it_is_gone();
+    test_leftovers();
     test_subfiles_that_are_open();
     test_subfiles_that_have_a_name();
     test_subfiles_that_are_not_whole();

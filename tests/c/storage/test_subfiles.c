@@ -194,7 +194,8 @@ static void test_requests(mpiox_storage_kind kind, int32_t count, int64_t unit)
     }
     CHECK(mpiox_storage_sync(m.storage, NULL) == MPIOX_OK);
     CHECK(mpiox_storage_close(m.storage) == MPIOX_OK);
-    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, true, &guard), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, guard, false), 0);
+    close(guard);
     CHECK_EQUAL(index.size, m.size);
     mpiox_storage_subfiles_free(&index);
     CHECK_EQUAL(mpiox_storage_subfiles_read(path, &index, &why), 0);
@@ -216,31 +217,75 @@ static bool is_whole(void)
     return is;
 }
 
+static int begin(mpiox_storage_subfiles *index, int *guard, bool *torn)
+{
+    const char *why;
+    CHECK_EQUAL(mpiox_storage_subfiles_read(path, index, &why), 0);
+    *guard = mpiox_storage_subfiles_guard(index, MPIOX_GUARD_SHARED);
+    CHECK(*guard >= 0 && mpiox_storage_subfiles_is_current(index, *guard));
+    return mpiox_storage_subfiles_begin(index, *guard, torn);
+}
+
+static int end(mpiox_storage_subfiles *index, int guard, bool stable)
+{
+    const int code = mpiox_storage_subfiles_end(index, guard, stable);
+    close(guard);
+    return code;
+}
+
 /* Whole when the last of several writers has ended, in whatever order; not when one has failed; nor while one is. */
 static void test_the_last_makes_it_whole(void)
 {
     mpiox_storage_subfiles first, second;
-    const char *why;
     int one, other;
-    bool writing = false;
+    bool torn = true;
     CHECK_EQUAL(mpiox_storage_subfiles_create(path, path, 3, 10, NULL, &first, &one), 0);
     CHECK_EQUAL(mpiox_storage_subfiles_create(path, path, 3, 10, NULL, &second, &other), EEXIST);
-    CHECK(!is_whole() && mpiox_storage_subfiles_in_use(&first));
-    CHECK_EQUAL(mpiox_storage_subfiles_read(path, &second, &why), 0);
-    CHECK_EQUAL(mpiox_storage_subfiles_begin(&second, &writing, &other), 0);
-    CHECK(writing);
-    CHECK_EQUAL(mpiox_storage_subfiles_end(&first, true, &one), 0);
-    CHECK(!is_whole() && mpiox_storage_subfiles_in_use(&first));
-    CHECK_EQUAL(mpiox_storage_subfiles_end(&second, true, &other), 0);
-    CHECK(is_whole() && !mpiox_storage_subfiles_in_use(&first));
-    CHECK_EQUAL(mpiox_storage_subfiles_begin(&second, &writing, &other), 0);
-    CHECK(!writing && !is_whole());
-    CHECK_EQUAL(mpiox_storage_subfiles_end(&second, false, &other), 0);
-    CHECK(!is_whole() && !mpiox_storage_subfiles_in_use(&first));
+    CHECK(!is_whole());
+    CHECK(begin(&second, &other, &torn) == 0 && !torn && second.writers == 2);
+    CHECK(end(&first, one, false) == 0 && !is_whole());
+    CHECK(end(&second, other, true) == 0 && is_whole());
+    mpiox_storage_subfiles_free(&second);
+    CHECK(begin(&second, &other, &torn) == 0 && !torn && !is_whole());
+    close(other); /* it was killed */
+    mpiox_storage_subfiles_free(&first);
+    CHECK(begin(&first, &one, &torn) == 0 && torn && !is_whole());
+    close(one);
     CHECK_EQUAL(mpiox_storage_subfiles_remove(&second), 0);
     CHECK(access(path, F_OK) != 0 && errno == ENOENT);
     mpiox_storage_subfiles_free(&first);
     mpiox_storage_subfiles_free(&second);
+}
+
+/* A writer that was killed counts until somebody who has the file alone empties it. */
+static void test_killed_writers(void)
+{
+    mpiox_storage_subfiles index[3];
+    int guard[3];
+    bool torn[3] = {false, false, false};
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, path, 3, 10, NULL, &index[0], &guard[0]), 0);
+    CHECK(begin(&index[1], &guard[1], &torn[1]) == 0 && begin(&index[2], &guard[2], &torn[2]) == 0);
+    close(guard[2]);
+    CHECK_EQUAL(mpiox_storage_guard(guard[0], MPIOX_GUARD_LOOK), EAGAIN);
+    mpiox_storage_subfiles_emptied(&index[0], guard[0], &torn[0]); /* in vain: another one has it open */
+    CHECK(end(&index[0], guard[0], false) == 0 && index[0].writers == 2 && !is_whole());
+    CHECK_EQUAL(mpiox_storage_guard(guard[1], MPIOX_GUARD_LOOK), 0);
+    mpiox_storage_subfiles_emptied(&index[1], guard[1], &torn[1]);
+    CHECK(end(&index[1], guard[1], false) == 0 && is_whole());
+    for (int i = 0; i < 3; i++)
+        mpiox_storage_subfiles_free(&index[i]);
+    CHECK(begin(&index[0], &guard[0], &torn[0]) == 0);
+    close(guard[0]);
+    CHECK(begin(&index[1], &guard[1], &torn[1]) == 0 && begin(&index[2], &guard[2], &torn[2]) == 0);
+    CHECK(torn[1] && !torn[2] && index[2].writers == 2);
+    CHECK(end(&index[2], guard[2], false) == 0 && !is_whole());
+    mpiox_storage_subfiles_emptied(&index[1], guard[1], &torn[1]);
+    CHECK(!torn[1] && end(&index[1], guard[1], false) == 0 && is_whole());
+    CHECK_EQUAL(mpiox_storage_subfiles_remove(&index[1]), 0);
+    guard[1] = mpiox_storage_subfiles_guard(&index[0], MPIOX_GUARD_READS);
+    CHECK_EQUAL(guard[1], -1);
+    for (int i = 0; i < 3; i++)
+        mpiox_storage_subfiles_free(&index[i]);
 }
 
 /* What is wrong with the subfiles of a whole file is found. */
@@ -255,7 +300,8 @@ static void test_checks(void)
     CHECK(mpiox_storage_subfiles_open(path, O_RDWR, 0, NULL, &storage, NULL) == MPIOX_OK);
     CHECK(mpiox_storage_write(storage, "abcde", 5, 95, NULL) == MPIOX_OK);
     CHECK(mpiox_storage_close(storage) == MPIOX_OK);
-    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, true, &guard), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, guard, false), 0);
+    close(guard);
     CHECK_EQUAL(index.size, 100);
     CHECK(mpiox_storage_subfiles_path(&index, 2, name, sizeof name));
     CHECK(truncate(name, 19) == 0);
@@ -324,7 +370,8 @@ static void test_files_share_descriptors(void)
         CHECK(mpiox_storage_read(storage[i], back, 40, 40 * i, &done, NULL) == MPIOX_OK && done == 40);
         CHECK(memcmp(back, "0123456789abcdefghij0123456789abcdefghij", 40) == 0);
         CHECK(mpiox_storage_sync(storage[i], NULL) == MPIOX_OK && mpiox_storage_close(storage[i]) == MPIOX_OK);
-        CHECK_EQUAL(mpiox_storage_subfiles_end(&index[i], true, &guard[i]), 0);
+        CHECK_EQUAL(mpiox_storage_subfiles_end(&index[i], guard[i], false), 0);
+        close(guard[i]);
         CHECK_EQUAL(mpiox_storage_subfiles_remove(&index[i]), 0);
         mpiox_storage_subfiles_free(&index[i]);
     }
@@ -343,7 +390,7 @@ static void test_emptied(void)
     CHECK(!mpiox_storage_subfiles_drop_emptied(path)); /* it is not empty */
     CHECK(truncate(path, 0) == 0);
     CHECK(!mpiox_storage_subfiles_drop_emptied(path)); /* it is written */
-    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, false, &guard), 0);
+    close(guard);
     snprintf(folder, sizeof folder, "%s.subfiles", path);
     snprintf(other, sizeof other, "%s/0123456789abcdeg.0", folder);
     close(open(other, O_CREAT | O_WRONLY, 0600));
@@ -362,12 +409,13 @@ static void test_renamed(void)
     const char *why;
     int32_t bad;
     int guard;
-    bool writing;
+    bool torn;
     snprintf(folder, sizeof folder, "%s.subfiles", path);
     snprintf(other, sizeof other, "%s renamed", path);
     snprintf(other_folder, sizeof other_folder, "%s.subfiles", other);
     CHECK_EQUAL(mpiox_storage_subfiles_create(path, path, 13, 10, NULL, &index, &guard), 0);
-    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, true, &guard), 0);
+    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, guard, false), 0);
+    close(guard);
     mpiox_storage_subfiles_free(&index);
     CHECK(rename(path, other) == 0); /* the index alone: its folder is where it says */
     CHECK_EQUAL(mpiox_storage_subfiles_read(other, &index, &why), 0);
@@ -381,8 +429,11 @@ static void test_renamed(void)
     CHECK_EQUAL(mpiox_storage_subfiles_read(other, &index, &why), 0);
     CHECK_EQUAL(mpiox_storage_subfiles_check(&index, &bad), 0);
     CHECK(mpiox_storage_subfiles_folder(&index, told, sizeof told) && strcmp(told, other_folder) == 0);
-    CHECK_EQUAL(mpiox_storage_subfiles_begin(&index, &writing, &guard), 0); /* the text says so from now on */
-    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, true, &guard), 0);
+    guard = mpiox_storage_subfiles_guard(&index, MPIOX_GUARD_SHARED);
+    CHECK(mpiox_storage_subfiles_is_current(&index, guard));
+    CHECK_EQUAL(mpiox_storage_subfiles_begin(&index, guard, &torn), 0); /* the text says so from now on */
+    CHECK_EQUAL(mpiox_storage_subfiles_end(&index, guard, false), 0);
+    close(guard);
     mpiox_storage_subfiles_free(&index);
     CHECK(rename(other_folder, folder) == 0); /* the folder alone */
     CHECK_EQUAL(mpiox_storage_subfiles_read(other, &index, &why), 0);
@@ -413,6 +464,7 @@ int main(int argc, char **argv)
     test_emptied();
     test_renamed();
     test_the_last_makes_it_whole();
+    test_killed_writers();
     test_checks();
     return check_exit();
 }

@@ -1,0 +1,65 @@
+/*
+ * mpiox_cache_family.h - the caches that one job has left in the same folders, and who wrote a file last.
+ *
+ * Problem.   A cache that was left holds bytes of a file that existed before. If a later job has written the file
+ *            meanwhile, they are older than what is there.
+ * Algorithm. The record of a file says what the file looked like when its delegate last looked: the time of the file's
+ *            last change (the greatest that was seen) and its size. It looks when it first uses the file, and at the
+ *            end of each pass over its dirty pages (of each run, where a rate slows it). A write that begins is
+ *            noted before, with the time of day: who is killed before it looks again has left that. Several delegates
+ *            write one file, so the greatest of all caches of the job counts. A later change is somebody else's, with
+ *            two exceptions. It came up to MPIOX_CACHE_SLACK_NS after a write that was begun. Or others of the job may
+ *            have written (ranks past the delegates; delegates whose caches are not here), and it came up to that long
+ *            after the moment when a delegate was last known to live.
+ *            Who recovers notes its own writes in all these caches, as a delegate does. Where delegates of other nodes
+ *            have caches elsewhere, it gives the file the time when its own delegate was last known to live: whoever
+ *            recovers those finds a change of the job then.
+ *            A file with a staging name is nobody else's, and is not looked at.
+ * Guarantee. What another one writes later than that is not written over. A file is refused, never the reverse, where
+ *            the caches of nodes that lived on are gone.
+ * Limits.    A change within the slack, or within one tick of the file system's clock after a look, unless it changed
+ *            the size, is taken for the job's. Clocks of file system and nodes differ by less than the slack.
+ */
+#ifndef MPIOX_CACHE_FAMILY_H
+#define MPIOX_CACHE_FAMILY_H
+
+#include <sys/stat.h>
+
+#include "mpiox_cache.h"
+
+#define MPIOX_CACHE_SLACK_NS INT64_C(2000000000)
+
+typedef struct mpiox_cache_member { /* a cache in a file that is mapped */
+    mpiox_cache cache;
+    void *base;
+    size_t bytes;
+    int fd;
+} mpiox_cache_member;
+
+typedef struct mpiox_cache_family {
+    mpiox_cache_member *members; /* the first is the one that is recovered */
+    int32_t count;
+    bool complete; /* all caches of the job are here, or were when the first of them was recovered */
+} mpiox_cache_family;
+
+/* Map a cache: a plain file of one name that belongs to the caller, and that nobody else may open. 0, MPIOX_E_IO,
+ * MPIOX_E_CORRUPT. Pages of it that cannot be read do not end the process. */
+int mpiox_cache_member_open(const char *path, mpiox_cache_member *out);
+void mpiox_cache_member_close(mpiox_cache_member *member);
+
+/* Of the cache at `path`: those in its folder, and in the folders of a list (as mpiox_delegate_cache_dir has them;
+ * NULL: none). 0, or why the cache itself cannot be used: as above, or MPIOX_E_NOMEM. */
+int mpiox_cache_family_open(const char *path, const char *folders, mpiox_cache_family *out);
+void mpiox_cache_family_close(mpiox_cache_family *family);
+
+/* Has somebody else written the file of this record, which looks like that? `status` was taken before this call, so
+ * that what another one recovers at this moment is known. */
+bool mpiox_cache_family_is_changed(const mpiox_cache_family *family, const mpiox_file_record *record,
+                                   const struct stat *status);
+/* This process writes it; and has written it: fd is open for writing, and found_ns is the time of its last change
+ * before. */
+void mpiox_cache_family_begin_write(const mpiox_cache_family *family, const mpiox_file_record *record);
+void mpiox_cache_family_end_write(const mpiox_cache_family *family, const mpiox_file_record *record, int fd,
+                                  int64_t found_ns);
+
+#endif

@@ -1,0 +1,275 @@
+"""Files that exist, are written behind their close, and are written by others when everything was killed.
+
+What a cache on a disk still holds is older than what was written since: it must not come over it.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import time
+
+import pytest
+
+from support.launch import launcher, marked_processes, preload_environment
+from support.processes import job
+from support.staged import CHECKPOINTS, RANKS, asked, checkpoint, kill_at_once, names, whole
+from support.tiers import slow
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+LIMIT_S, GRACE_S = 60.0, 60.0
+PAGE = 16 << 10
+
+
+def leave(folder: pathlib.Path, *, per_node: int = 0, rate: int = 1, after_s: float = 0) -> str:
+    """Kill all of a job that has closed a file which existed before. Returns the hints of the next one.
+
+    It is written with that rate, or, for 0, so slowly that somebody is killed in the middle of it.
+    """
+    for name in ("files", "first", "second"):
+        (folder / name).mkdir()
+    (folder / "files/checkpoint0").write_bytes(bytes(1000))
+    where = f"{folder}/first" + (f";{folder}/second" if per_node else "")
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
+            f"mpiox_delegate_cache_dir={where}:mpiox_close=staged"  # fmt: skip
+    env = {**preload_environment(), "MPIOX_HINTS": f"{hints}:mpiox_drain_rate={rate}",
+           "MPIOX_RANKS_PER_NODE": str(per_node),
+           "MPIOX_FAULT": "" if rate else "op=write,path=*checkpoint0,delay_ms=100"}  # fmt: skip
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(folder / "files"), "1", "600"]
+    with job(command, folder / "log", env) as running:
+        running.wait_for("closed 0", LIMIT_S)
+        time.sleep(after_s)
+        kill_at_once(marked_processes(running.marker))
+        assert not running.left(GRACE_S)
+    return hints
+
+
+def run(folder: pathlib.Path, log: str, more: str, pause_s: float, until: str = "") -> str:
+    """Run a job that makes a file; kill all of it when it says so, or let it end. Returns what it said."""
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
+            f"mpiox_close=staged:{more}"  # fmt: skip
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(folder), "1", str(pause_s)]
+    with job(command, folder.parent / log, {**preload_environment(), "MPIOX_HINTS": hints.rstrip(":")}) as running:
+        if until:
+            running.wait_for(until, LIMIT_S)
+            kill_at_once(marked_processes(running.marker))
+        else:
+            assert running.status(LIMIT_S) == 0, running.text()
+        assert not running.left(GRACE_S)
+        return running.text()
+
+
+def over(before: bytes) -> bytes:
+    """Return what a file holds when what is left of a checkpoint is written over it: every sixth kilobyte is a hole."""
+    left = bytes(2 * PAGE) + checkpoint(0)[2 * PAGE :]
+    return bytes(new or old for new, old in zip(left, before.ljust(len(left), b"\0"), strict=True))
+
+
+def later(path: pathlib.Path, seconds: float) -> None:
+    """Let a file be written so long after now."""
+    now = time.time() + seconds
+    os.utime(path, (now, now))
+
+
+def test_waiting_for_what_was_killed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without names of files, by the hints that the job had: not all is there, and where the rest is."""
+    monkeypatch.setenv("MPIOX_HINTS", leave(tmp_path))
+    path, caches = tmp_path / "files/checkpoint0", tmp_path / "first"
+    status, text = asked("wait", "--timeout", "60s")
+    assert status == 1
+    assert f"{path} is not all written: the rest is in {caches}/mpiox." in text, text
+    assert f"mpiio-ext delegates recover {caches}\n" in text
+    assert asked("recover", caches)[0] == 0
+    assert str(path) not in asked("wait", "--timeout", "0s")[1]
+
+
+@pytest.mark.parametrize(("rate", "after_s"), [(1, 0), (20_000, 1), (0, 1), *slow((0, 0), (0, 0.5), (0, 2))])
+def test_nobody_else_has_written(tmp_path: pathlib.Path, rate: int, after_s: float) -> None:
+    """Nothing of it, or a part, is in the file; whoever was killed in the middle of a write is believed."""
+    leave(tmp_path, rate=rate, after_s=after_s)
+    status, text = asked("recover", tmp_path / "first")
+    assert (status, text.count("brought to their files")) == (0, 2), text
+    assert (tmp_path / "files/checkpoint0").read_bytes() == checkpoint(0)
+    assert not list((tmp_path / "first").iterdir())
+
+
+@pytest.mark.parametrize("seconds", [0.0, 3600.0])
+def test_what_others_have_written_since_stays(tmp_path: pathlib.Path, seconds: float) -> None:
+    """It is named, with both times; --force takes what the cache has: all but the first page of each delegate."""
+    leave(tmp_path, after_s=0.5)
+    path, newer = tmp_path / "files/checkpoint0", os.urandom(len(checkpoint(0)))
+    path.write_bytes(newer)
+    if seconds:
+        later(path, seconds)
+    for _ in range(2):
+        status, text = asked("recover", tmp_path / "first")
+        assert status == 1
+        assert f"{path} was written by others on 20" in text, text
+        assert f"; its bytes are in {tmp_path}/first/mpiox." in text and text.count("--force") == 2, text
+        assert path.read_bytes() == newer
+    assert len(list((tmp_path / "first").iterdir())) == 2
+    status, text = asked("recover", "--force", tmp_path / "first")
+    assert (status, text.count("brought to their files")) == (0, 2), text
+    assert path.read_bytes() == over(newer)
+    assert not list((tmp_path / "first").iterdir())
+
+
+@pytest.mark.parametrize("rate", [20_000, 0])
+def test_a_part_was_drained_before_others_wrote(tmp_path: pathlib.Path, rate: int) -> None:
+    """Later than the time in which a write that was begun may have come."""
+    leave(tmp_path, rate=rate, after_s=1)
+    path = tmp_path / "files/checkpoint0"
+    newer = os.urandom(len(path.read_bytes()))
+    path.write_bytes(newer)
+    later(path, 60)
+    status, text = asked("recover", tmp_path / "first")
+    assert (status, f"{path} was written by others" in text) == (1, True), text
+    assert path.read_bytes() == newer
+
+
+def test_a_file_that_was_made_anew(tmp_path: pathlib.Path) -> None:
+    """Another file has its name: not even by force."""
+    leave(tmp_path)
+    path = tmp_path / "files/checkpoint0"
+    path.rename(path.with_name("old"))
+    path.write_bytes(b"new")
+    for words in ([], ["--force"]):
+        status, text = asked("recover", *words, tmp_path / "first")
+        assert (status, f"{path} cannot be written: another file has its name by now" in text) == (1, True), text
+        assert path.read_bytes() == b"new"
+    path.unlink()
+    path.with_name("old").rename(path)
+    assert asked("recover", tmp_path / "first")[0] == 0
+    assert path.read_bytes() == checkpoint(0)
+
+
+def test_the_next_job_leaves_it(tmp_path: pathlib.Path) -> None:
+    """Its delegates say so and write the rest; its own files are written. recover finds what is left."""
+    hints = leave(tmp_path, after_s=0.5)
+    path, newer = tmp_path / "files/checkpoint0", os.urandom(1000)
+    path.write_bytes(newer)
+    (tmp_path / "other").mkdir()
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(tmp_path / "other"), "2", "0"]
+    with job(command, tmp_path / "again", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
+        assert running.status(LIMIT_S) == 0, running.text()
+        assert not running.left(GRACE_S)
+        said = running.text()
+    assert f"{path} was written by others on 20" in said
+    assert f"{tmp_path}/first/mpiox." in said and "recover --force writes them all the same" in said, said
+    assert path.read_bytes() == newer
+    assert [(tmp_path / f"other/checkpoint{number}").read_bytes() == checkpoint(number) for number in range(2)]
+    assert len(list((tmp_path / "first").iterdir())) == 2
+    assert asked("recover", "--force", tmp_path / "first")[0] == 0
+    assert path.read_bytes() == over(newer)
+
+
+def test_the_next_job_writes_the_same_file(tmp_path: pathlib.Path) -> None:
+    """What was left comes into the file before the job writes it, not after."""
+    hints = leave(tmp_path)
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(tmp_path / "files"), "1", "0"]
+    with job(command, tmp_path / "again", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
+        assert running.status(LIMIT_S) == 0, running.text()
+        assert not running.left(GRACE_S)
+        assert "written by others" not in running.text()
+    assert (tmp_path / "files/checkpoint0").read_bytes() == checkpoint(0)
+    assert not list((tmp_path / "first").iterdir())
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_nodes_one_after_the_other(tmp_path: pathlib.Path, changed: bool) -> None:
+    """What one node's recovery has written is not taken for others' by the next node's; what others wrote is."""
+    leave(tmp_path, per_node=1)
+    path = tmp_path / "files/checkpoint0"
+    status, text = asked("recover", tmp_path / "first")
+    assert status == 0, text
+    time.sleep(3)
+    if changed:
+        path.write_bytes(bytes(10))
+    status, text = asked("recover", tmp_path / "second")
+    assert status == changed, text
+    assert path.read_bytes() == (bytes(10) if changed else checkpoint(0))
+
+
+PARTS = ("", "mpiox_subfiles=4:mpiox_subfile_unit=7000:")
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_one_crash_after_the_other(tmp_path: pathlib.Path, parts: str) -> None:
+    """What each leaves gets another name, which is said, and the next job stages the file again: no half file ever.
+
+    recover then finds the first one's file, and completes it under that name.
+    """
+    (files := tmp_path / "files").mkdir()
+    (caches := tmp_path / "caches").mkdir()
+    path, aside = files / "checkpoint0", [f".checkpoint0.left-{number}.staging" for number in (1, 2)]
+    keep = f"mpiox_delegate_cache_dir={caches}:"
+    run(files, "log0", f"{keep}{parts}mpiox_drain_rate=1", 600, "closed 0")
+    for number in (1, 2):
+        said = run(files, f"log{number}", f"{parts}mpiox_drain_rate=1", 600, "closed 0")
+        assert f"{path}: {files}/.checkpoint0.staging was left by a job that was killed; it is called " \
+               f"{files}/{aside[number - 1]} from now on" in said, said  # fmt: skip
+        assert names(files) == {name for staging in (*aside[:number], ".checkpoint0.staging")
+                                for name in (staging, f"{staging}.parts")}  # fmt: skip
+    said = run(files, "log3", parts, 0)
+    assert "left-3.staging from now on" in said, said
+    assert whole(path) == checkpoint(0)
+    assert asked("recover", caches)[0] == 0
+    assert not list(caches.iterdir())
+    assert whole(files / "checkpoint0.left-1") == whole(path) == checkpoint(0)
+    assert asked("wait", path, files / "checkpoint0.left-1") == (0, "")
+
+
+def test_a_name_that_another_job_has_now(tmp_path: pathlib.Path) -> None:
+    """Two jobs make the same file at once: the second one leaves alone what the first still writes."""
+    (files := tmp_path / "files").mkdir()
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
+            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "1", "600"]
+    with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
+        running.wait_for("closed 0", LIMIT_S)
+        said = run(files, "other", "", 0)
+        assert f"{files}/checkpoint0: no name for what is not all written yet" in said, said
+        for pid in running.delegates():
+            os.kill(pid, signal.SIGUSR1)
+        running.wait_for(f"{files}/checkpoint0 is whole as {files}/.checkpoint0.staging, and does not", LIMIT_S)
+    assert whole(files / "checkpoint0") == whole(files / ".checkpoint0.staging") == checkpoint(0)
+
+
+def test_something_else_has_the_name(tmp_path: pathlib.Path) -> None:
+    """It is said at once, by the delegates, status and wait; when that is gone, the file gets its name."""
+    (files := tmp_path / "files").mkdir()
+    path = files / "checkpoint0"
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
+            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    clash = f"{path} is whole as {files}/.checkpoint0.staging, and does not get its name, which exists by now"
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "1", "600"]
+    with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
+        running.wait_for("closed 0", LIMIT_S)
+        path.write_bytes(b"other")
+        for pid in running.delegates():
+            os.kill(pid, signal.SIGUSR1)
+        running.wait_for(clash, LIMIT_S)
+        status, text = asked("wait", "--patience", "600s", "--timeout", "600s", path)
+        assert (status, clash in text) == (1, True), text
+        assert "whole, but its name exists" in asked("status", "--once")[1]
+        path.rename(path.with_name("other"))
+        assert asked("wait", "--patience", "60s", "--timeout", "60s", path) == (0, "")
+    assert whole(path) == checkpoint(0)
+
+
+def test_recover_where_something_else_has_the_name(tmp_path: pathlib.Path) -> None:
+    """All of it comes to the file, the cache goes, and the name is said, once."""
+    (files := tmp_path / "files").mkdir()
+    (caches := tmp_path / "caches").mkdir()
+    path = files / "checkpoint0"
+    run(files, "log", f"mpiox_delegate_cache_dir={caches}:mpiox_drain_rate=1", 600, "closed 0")
+    path.write_bytes(b"other")
+    status, text = asked("recover", caches)
+    clash = f"{path} is whole as {files}/.checkpoint0.staging, and does not get its name, which exists by now"
+    assert (status, text.count(clash), "its bytes are in" in text) == (1, 1, False), text
+    assert not list(caches.iterdir())
+    assert asked("recover", caches)[0] == 0
+    status, text = asked("wait", path)
+    assert (status, clash in text) == (1, True), text
+    assert path.read_bytes() == b"other" and whole(files / ".checkpoint0.staging") == checkpoint(0)
