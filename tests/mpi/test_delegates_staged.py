@@ -208,7 +208,7 @@ def test_ranks_of_a_node_claim_pages(tmp_path: pathlib.Path, seed: int) -> None:
     check_scratch(launch.stdout, moved=seed in (4, 6))
 
 
-@pytest.mark.parametrize(("delegates", "cache", "per_node"), [(2, 331_776, 0), (1, 380_000, 0), (2, 331_776, 1),
+@pytest.mark.parametrize(("delegates", "cache", "per_node"), [(2, 350_000, 0), (1, 380_000, 0), (2, 350_000, 1),
                                                              (1, 460_000, 1)])  # fmt: skip
 def test_a_full_scratch_file_is_read(tmp_path: pathlib.Path, delegates: int, cache: int, per_node: int) -> None:
     """The smallest cache, and one that is soon full: writes that do not fit are refused, but no read."""
