@@ -118,8 +118,7 @@ def index_of(stored: Stored, folder: Path | None) -> Index:
     """Return the index of a file whose subfiles are where they are; paths in `folder` are relative to it."""
     names = [path.relative_to(folder) if folder is not None and path.is_relative_to(folder) else path
              for path in stored.subfiles]  # fmt: skip
-    return Index(state=stored.state, striping=stored.striping, size=stored.size, ident=stored.ident,
-                 subfiles=tuple(map(str, names)))  # fmt: skip
+    return dataclasses.replace(index.parse(stored.index_text), subfiles=tuple(map(str, names)))
 
 
 def original(stored: Stored) -> Path | None:

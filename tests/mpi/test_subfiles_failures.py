@@ -17,7 +17,7 @@ import textwrap
 
 import pytest
 
-from support import subfiles
+from support import cbuild, subfiles
 from support.launch import Launch, launcher, mpi_run, preload_environment
 from support.made_subfiles import command
 from support.processes import job
@@ -116,6 +116,18 @@ def test_a_subfile_that_cannot_be_written(folder: pathlib.Path, way: str) -> Non
     text = failed_everywhere(launch, "write", "sync", "close")
     assert "(subfile 2)" in text and str(folder / "file") in text and "failed at" in text, launch.describe()
     check_unfinished(folder)
+
+
+@pytest.mark.parametrize("way", ["plain", "staged"])
+def test_a_client_that_sees_the_file_late(folder: pathlib.Path, way: str) -> None:
+    """Its rank waits until it sees what rank 0 has made, before the MPI library opens it."""
+    source = cbuild.ROOT / "tests" / "programs" / "late_names.c"
+    late = cbuild.compile_c([cbuild.compiler(), *cbuild.FLAGS, "-shared", "-fPIC", str(source), "-ldl"], "late.so")
+    name = "/.file.staging" if way == "staged" else "/file"
+    environment = {"MPIOX_HINTS": HINTS + WAYS[way], "LD_PRELOAD": str(late), "LATE_NAME": name, "LATE_MS": "400"}
+    launch = run(folder, WRITE, "5000", **environment)
+    assert told(launch, "open") == told(launch, "close") == ["fine"] * RANKS
+    assert subfiles.read_index(folder / "file").size == 5000 * RANKS
 
 
 def test_a_subfile_that_cannot_be_read(folder: pathlib.Path) -> None:

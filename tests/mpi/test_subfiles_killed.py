@@ -42,6 +42,7 @@ def kill(running: Job, who: str, draw: random.Random) -> None:
     """Kill them, without a chance to do anything more."""
     everything = marked_processes(running.marker)
     ranks = [pid for pid in everything if words(pid).startswith(sys.executable)]
+    assert ranks, f"it has ended by itself: {running.text()}"
     victims = {"one rank": draw.sample(ranks, 1), "all ranks": ranks, "everything": everything}
     for pid in victims[who]:
         with contextlib.suppress(ProcessLookupError):

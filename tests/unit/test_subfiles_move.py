@@ -12,6 +12,7 @@ import os
 import pathlib
 import shutil
 import struct
+import zlib
 
 import pytest
 
@@ -58,6 +59,17 @@ def test_a_file_is_renamed(target: str, count: int, whole: bool, tmp_path: pathl
     assert new.read_bytes() == index_text(new.name, UNIT, count, SIZE if whole else None)
     assert new.stat().st_mode & 0o777 == 0o640 and command("check", new).exit_code == (0 if whole else 1)
     assert not whole or has_all(new)
+
+
+def test_how_many_have_not_closed_it_is_kept(tmp_path: pathlib.Path) -> None:
+    """The index of a file that several programs were writing counts them."""
+    start(tmp_path, whole=False)
+    lines = (tmp_path / "a/f").read_bytes().replace(b"count 3\n", b"count 3\nwriters 7\n").split(b"\n")[:-2]
+    text = b"\n".join(lines) + b"\n"
+    (tmp_path / "a/f").write_bytes(text + b"checksum %08x\n" % zlib.crc32(text))
+    for old, new in (("a/f", "b/g"), ("b/g", "b/f")):
+        assert command("mv", tmp_path / old, tmp_path / new).exit_code == 0
+        assert b"\nwriters 7\n" in (tmp_path / new).read_bytes()
 
 
 def moved_until(step: int, folder: pathlib.Path, target: str) -> bool:

@@ -537,6 +537,7 @@ static bool settle_names(MPI_Comm comm, const char *filename, int amode, opening
 
     if (o->subfiles.late && !mpiox_mpi_subfiles_start(comm, &subfiles, &o->subfiles, &own->writer))
         return false;
+    mpiox_mpi_subfiles_await(*name, &o->subfiles);
     o->choice.subfiles = o->subfiles.is;
     o->choice.foreground = o->waits_hidden && !o->subfiles.is;
     o->staging.made |= o->subfiles.made && o->staging.hidden;

@@ -11,6 +11,7 @@
 #include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mpiox_layout.h"
@@ -20,6 +21,7 @@
 #include "mpiox_storage_staging.h"
 #include "mpiox_storage_subfiles.h"
 #include "mpiox_storage_subfiles_files.h"
+#include "mpiox_wait.h"
 
 struct mpiox_mpi_writer {
     mpiox_storage_subfiles index;
@@ -30,7 +32,12 @@ struct mpiox_mpi_writer {
     bool stable; /* it was synced */
 };
 
-enum { BEGINNING = 8192, TRIES = 100 }; /* BEGINNING: bytes in which formats have their signatures */
+enum {
+    BEGINNING = 8192, /* bytes in which formats have their signatures */
+    TRIES = 100,
+    AWAIT_S = 3, /* clients of GlusterFS, NFS and FUSE trust their caches of names for a second */
+    AWAIT_PAUSE_NS = 10000000
+};
 
 static const char per_node[] = "per_node=",
                   too_long[] =
@@ -196,6 +203,7 @@ static void make(const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi
 
     out->is = out->made = code == 0;
     if (code == 0) {
+        out->id = w->index.id;
         *writer = w;
         return;
     }
@@ -313,6 +321,7 @@ static bool open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_
     if (code == 0 && (code = begin(w)) != 0)
         fail(out, code, "open (replacing the index of subfiles)");
     out->is = code == 0;
+    out->id = w->index.id;
     if (code == 0)
         *writer = w;
     else
@@ -413,6 +422,25 @@ bool mpiox_mpi_subfiles_start(MPI_Comm comm, const mpiox_mpi_subfiles_opening *o
     if (rank == 0)
         *subfiles = mpiox_mpi_subfiles_begin(opening, nodes, writer);
     return PMPI_Bcast(subfiles, sizeof *subfiles, MPI_BYTE, 0, comm) == MPI_SUCCESS;
+}
+
+static bool sees(const char *path, uint64_t id)
+{
+    mpiox_storage_subfiles index;
+    const char *why;
+    const bool is = mpiox_storage_subfiles_read(path, &index, &why) == 0 && index.id == id;
+
+    mpiox_storage_subfiles_free(&index);
+    return is;
+}
+
+void mpiox_mpi_subfiles_await(const char *path, const mpiox_mpi_subfiles *subfiles)
+{
+    const struct timespec pause = {0, AWAIT_PAUSE_NS};
+    const double begun = mpiox_now();
+
+    while (subfiles->is && !sees(path, subfiles->id) && mpiox_now() - begun < AWAIT_S)
+        nanosleep(&pause, NULL);
 }
 
 void mpiox_mpi_subfiles_explain(const char *path, int amode, mpiox_error *error)

@@ -19,6 +19,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "mpiox_error.h"
 #include "mpiox_hints.h"
@@ -30,6 +31,7 @@ typedef struct mpiox_mpi_subfiles {
     bool is;           /* the file is stored as several */
     bool made;         /* it was made for this opening */
     bool late;         /* it is looked for once delegates run, or made once the number of nodes is known */
+    uint64_t id;       /* of the file, where it is one */
     mpiox_error error; /* it cannot be opened */
 } mpiox_mpi_subfiles;
 
@@ -66,6 +68,9 @@ void mpiox_mpi_subfiles_reveal(mpiox_mpi_writer *writer);
 int mpiox_mpi_subfiles_beginning(const char *filename);
 /* Remove a file that is stored as several. 0 or an errno; EILSEQ: it is not. */
 int mpiox_mpi_subfiles_remove(const char *path);
+/* Wait until this client of the file system sees the index that rank 0 has opened or made, at most three seconds: names
+ * and attributes that it has cached may be of a file that was here before. Local, blocking. */
+void mpiox_mpi_subfiles_await(const char *path, const mpiox_mpi_subfiles *subfiles);
 /* Why a rank could not open it: the first subfile that is in its way. */
 void mpiox_mpi_subfiles_explain(const char *path, int amode, mpiox_error *error);
 
