@@ -2,8 +2,8 @@
  * late_names.c - preloaded under a program: a client of a file system that sees a new file late, as GlusterFS, NFS and
  * FUSE do while they trust what they have cached of names.
  *
- * On every rank but 0 the names that end with LATE_NAME cannot be opened until LATE_MS milliseconds have passed since the
- * first trial: no such file on odd ranks, a stale file handle on even ones.
+ * On every rank but 0 the names that end with LATE_NAME cannot be opened until LATE_MS milliseconds have passed since
+ * the first trial: no such file on odd ranks, a stale file handle on even ones.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

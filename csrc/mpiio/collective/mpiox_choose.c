@@ -9,8 +9,9 @@
  * nodes large pieces go direct only when ranks do not interleave. Then clients meet in a stripe at the ends of their
  * ranges at most (its locks keep that right; without locks such files stay native, see file/mpiox_file_open.c).
  * Subfiles on servers without client locks take pieces of all clients side by side, also those that interleave: an
- * exchange would send each byte twice over a client's link. A method named by hint always means two-phase. The thresholds: docs/reference/rules.md; the statistics have the
- * decision and its reason. Every rank computes the same answer from the reduction, the hints and rank 0's layout.
+ * exchange would send each byte twice over a client's link. A method named by hint always means two-phase. The
+ * thresholds: docs/reference/rules.md; the statistics have the decision and its reason. Every rank computes the same
+ * answer from the reduction, the hints and rank 0's layout.
  *
  * Ahead. A rank whose own pieces are such that all would go direct if they were like them accesses them before the
  * ranks agree, and says so: where all have, one agreement is all that the call needs. Whatever the others bring, the
