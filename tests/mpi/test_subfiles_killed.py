@@ -18,7 +18,7 @@ import time
 import pytest
 
 from support import fuzz, scripts, subfiles
-from support.launch import PROGRAMS, launcher, marked_processes, preload_environment
+from support.launch import PROGRAMS, launcher, marked_processes, mpi_run, preload_environment
 from support.made_subfiles import command
 from support.processes import Job, job, words
 from support.tiers import slow
@@ -109,3 +109,16 @@ def test_killed_while_it_writes(kills: int, tmp_path: pathlib.Path) -> None:
         print(f"{number}: {way}, {how}, {ranks} ranks, {who}: {len(last_words(text))} files, {unfinished} unfinished")
     print(f"{kills} kills, {hits} while a file was not whole")
     assert hits > kills // 8 and whole
+
+
+def test_opened_while_delegates_give_it_its_name(tmp_path: pathlib.Path) -> None:
+    """Both delegates may try at once; a rank that comes then finds the file by the one name or by the other."""
+    files, folder = 150, tmp_path / "files"
+    folder.mkdir()
+    words = [sys.executable, PROGRAM, folder, "collective", str(files)]
+    launch = mpi_run(words, 3, env={"MPIOX_HINTS": HINTS + WAYS["staged"]}, preload=True, timeout_s=120)
+    assert launch.returncode == 0, launch.describe()
+    program = scripts.load("tests/programs/subfiles_killed.py")
+    for number in range(0, files, 30):
+        assert subfiles.read(folder / str(number)) == program.content(number, len(program.STEPS) - 1)
+    assert all(subfiles.read_index(folder / str(number)).size for number in range(files))

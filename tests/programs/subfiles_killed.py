@@ -1,4 +1,4 @@
-"""Make files of subfiles, and open each of them again, until somebody ends the job: FOLDER collective|independent.
+"""Make files of subfiles, each opened again, until somebody ends the job: FOLDER collective|independent [FILES].
 
 File N has generations: it is made; overwritten in part; cut and written beyond its new end; emptied and written anew;
 synced and lengthened. Rank 0 tells each opening and each close in FOLDER.told, past the launcher. `content` is what a
@@ -62,12 +62,13 @@ def write(name: str, number: int, generation: int, together: bool) -> None:
 
 
 def main() -> None:
-    """Go on until the end comes from elsewhere."""
+    """Go on until the end comes from elsewhere, or so many files are made."""
     from mpi4py import MPI
 
     comm, folder, together = MPI.COMM_WORLD, sys.argv[1], sys.argv[2] == "collective"
+    files = int(sys.argv[3]) if len(sys.argv) > 3 else 10_000
     with open(f"{folder}.told", "a", buffering=1, encoding="ascii") as told:
-        for number, generation in ((number, one) for number in range(10_000) for one in range(len(STEPS))):
+        for number, generation in ((number, one) for number in range(files) for one in range(len(STEPS))):
             if comm.rank == 0:
                 told.write(f"open {number} {generation}\n")
             write(f"{folder}/{number}", number, generation, together)

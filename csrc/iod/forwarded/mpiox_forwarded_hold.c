@@ -4,8 +4,9 @@
  * Problem.   Such a file may have another name, or bytes that nobody but its delegates has, and get its name or lose
  *            its record at any moment. Who opens or deletes it must find all of it.
  * Algorithm. One rank asks every delegate of the job to hold the file: its record, and its staging name, stay until
- *            they are let go. A delegate that is just ending the file, or brings to the files what an earlier job has
- *            left, is asked again. What a dead one had of it is first written by who keeps copies, if there are any.
+ *            they are let go. While a delegate is just ending the file, or brings to the files what an earlier job has
+ *            left, nothing is held, and all are asked again. What a dead one had of it is first written by who keeps
+ *            copies, if there are any.
  * Limits.    Delegates of this node are looked at first, which costs nothing. Those of other nodes are asked where the
  *            hints of the job, or of a file that this process has opened, say that there may be such files.
  */
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "mpiox_forwarded_impl.h"
 #include "mpiox_storage_staging.h"
@@ -97,10 +99,42 @@ bool mpiox_forwarded_next_draining(const mpiox_service *service, const char *fol
     return false;
 }
 
-/* MPIOX_HOLD_* of all of them together; SOON only if none has it held. */
+/* One request to each delegate that has the file. The first failure is the error. */
+static int tell_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what, mpiox_error *error)
+{
+    *error = (mpiox_error){.code = MPIOX_OK};
+    for (int32_t i = 0; i < hold->service->count; i++) {
+        mpiox_slot slot = *what;
+
+        if (hold->index[i] < 0)
+            continue;
+        slot.file = hold->index[i];
+        const int code = mpiox_forwarded_request_of(&hold->service->delegates[i], &slot);
+        if (code == MPIOX_E_UNSUPPORTED)
+            mpiox_process_is_serving(&hold->service->delegates[i]); /* when this returns it is rescued */
+        else if (code != MPIOX_OK && error->code == MPIOX_OK)
+            *error = slot.error;
+    }
+    return error->code;
+}
+
+/* What is held is drained; at once; or is a scratch file that goes on being one. */
+enum { DRAINS = 1, DRAINS_SOON = 2, STAYS_SCRATCH = 3 };
+
+static void release(const mpiox_forwarded_hold *hold, int how)
+{
+    mpiox_error ignored;
+    mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
+
+    slot.arg[0] = how;
+    tell_all(hold, &slot, &ignored);
+}
+
+/* MPIOX_HOLD_* of all of them together. SOON if one says so: it may just give the file its name, and what others have
+ * held does not keep it from that. Then none has it held. */
 static int ask_all(mpiox_forwarded_hold *hold, const char *path)
 {
-    int result = MPIOX_HOLD_NONE;
+    bool held = false, soon = false;
 
     for (int32_t i = 0; i < hold->service->count; i++) {
         mpiox_slot slot = {.op = MPIOX_OP_HOLD};
@@ -109,15 +143,17 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path)
         snprintf(slot.text, sizeof slot.text, "%s", path);
         if (mpiox_forwarded_request_of(&hold->service->delegates[i], &slot) != MPIOX_OK)
             continue;
-        if (slot.arg[0] == MPIOX_HOLD_HELD) {
-            hold->index[i] = slot.file;
-            hold->scratch |= slot.arg[1] == 1;
-            hold->copied |= slot.arg[1] == 2;
-        }
-        if (slot.arg[0] == MPIOX_HOLD_HELD || result == MPIOX_HOLD_NONE)
-            result = (int)slot.arg[0];
+        soon |= slot.arg[0] == MPIOX_HOLD_SOON;
+        if (slot.arg[0] != MPIOX_HOLD_HELD)
+            continue;
+        held = true;
+        hold->index[i] = slot.file;
+        hold->scratch |= slot.arg[1] == 1;
+        hold->copied |= slot.arg[1] == 2;
     }
-    return result;
+    if (soon && held)
+        release(hold, DRAINS);
+    return soon ? MPIOX_HOLD_SOON : held ? MPIOX_HOLD_HELD : MPIOX_HOLD_NONE;
 }
 
 /* What one delegate, which is dead, had of it. False: it cannot be written. */
@@ -175,7 +211,8 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
     }
     while (hold && real && (result = ask_all(hold, real)) == MPIOX_HOLD_SOON)
         poll(NULL, 0, 1);
-    const bool fine = !real || restore_all(service, real);
+    /* Gone: a delegate has given the file its name, and another one has not noticed yet. */
+    const bool fine = !real || (restore_all(service, real) && access(real, F_OK) == 0);
 
     free(real);
     if (result == MPIOX_HOLD_HELD && fine)
@@ -210,25 +247,6 @@ void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const 
     free(real);
 }
 
-/* One request to each delegate that has the file. The first failure is the error. */
-static int tell_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what, mpiox_error *error)
-{
-    *error = (mpiox_error){.code = MPIOX_OK};
-    for (int32_t i = 0; i < hold->service->count; i++) {
-        mpiox_slot slot = *what;
-
-        if (hold->index[i] < 0)
-            continue;
-        slot.file = hold->index[i];
-        const int code = mpiox_forwarded_request_of(&hold->service->delegates[i], &slot);
-        if (code == MPIOX_E_UNSUPPORTED)
-            mpiox_process_is_serving(&hold->service->delegates[i]); /* when this returns it is rescued */
-        else if (code != MPIOX_OK && error->code == MPIOX_OK)
-            *error = slot.error;
-    }
-    return error->code;
-}
-
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error)
 {
     mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
@@ -249,22 +267,17 @@ void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
 
 static void let_go(mpiox_forwarded_hold *hold, int how)
 {
-    mpiox_error ignored;
-    mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
-
-    if (!hold)
-        return;
-    slot.arg[0] = how;
-    tell_all(hold, &slot, &ignored);
+    if (hold)
+        release(hold, how);
     free(hold);
 }
 
 void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon)
 {
-    let_go(hold, soon ? 2 : 1);
+    let_go(hold, soon ? DRAINS_SOON : DRAINS);
 }
 
 void mpiox_forwarded_hold_end_scratch(mpiox_forwarded_hold *hold)
 {
-    let_go(hold, 3);
+    let_go(hold, STAYS_SCRATCH);
 }
