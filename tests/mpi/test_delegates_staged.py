@@ -50,6 +50,47 @@ def test_what_is_closed_is_there(tmp_path: pathlib.Path, mode: str, per_node: in
     check_program(launch, tmp_path, level, parts)
 
 
+OPEN = """
+    import os, sys, time
+    import mpiio_ext
+    # isort: split
+    import numpy as np
+    from mpi4py import MPI
+
+    comm, page, pages = MPI.COMM_WORLD, 65536, 10
+    name = os.path.join(sys.argv[1], ".file.staging" if sys.argv[2] == "new" else "file")
+    part = lambda step: np.full(page * pages, 1 + step * comm.size + comm.rank, "u1")
+    fh = MPI.File.Open(comm, os.path.join(sys.argv[1], "file"), MPI.MODE_CREATE | MPI.MODE_RDWR)
+    for step in range(2):
+        fh.Write_at((step * comm.size + comm.rank) * page * pages, part(step))
+        fh.Write_at(page * pages * comm.size * 2, np.ones(7, "u1"))
+        comm.Barrier()
+        until, size = time.monotonic() + 60, page * pages * comm.size * (step + 1)
+        while comm.rank == 0:
+            with open(name, "rb") as file:
+                found = np.frombuffer(file.read(size), "u1")
+            parts = found.reshape(-1, page * pages) if found.size == size else np.zeros((1, 1))
+            if (parts == 1 + np.arange(len(parts))[:, None]).all():
+                break
+            assert time.monotonic() < until, f"step {step}: its pages are not in the file"
+            time.sleep(0.1)
+        comm.Barrier()
+    fh.Close()
+"""
+
+
+@pytest.mark.parametrize(("mode", "kind"), [("spawn", "new"), ("thread", "new"), ("spawn", "there")])
+def test_a_file_that_stays_open_is_written_while_nothing_comes(tmp_path: pathlib.Path, mode: str, kind: str) -> None:
+    """Its complete pages, so that there is room for the next ones; and it has its name only when it is whole."""
+    if kind == "there":
+        (tmp_path / "file").write_bytes(b"")
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_page=64k:mpiox_close=staged:mpiox_delegate_mode={mode}"
+    launch = python_run(["-c", textwrap.dedent(OPEN), tmp_path, kind], RANKS, env={"MPIOX_HINTS": hints}, timeout_s=120)
+    assert launch.returncode == 0, launch.describe()
+    assert names(tmp_path) == {"file"}
+    assert (tmp_path / "file").stat().st_size == 65536 * 10 * RANKS * 2 + 7
+
+
 AGAIN = """
     import sys
     import mpiio_ext

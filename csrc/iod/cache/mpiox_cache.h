@@ -143,7 +143,7 @@ enum {
     MPIOX_FILE_REPLICA = 4,
     MPIOX_FILE_DIRECT_READ = 8,   /* the delegate's reads of whole blocks go past the page cache, */
     MPIOX_FILE_DIRECT_WRITE = 16, /* and its writes: as the hints direct_read and direct_write say */
-    MPIOX_FILE_STAGED = 32,       /* its pages are not written before it is closed, or somebody waits for that */
+    MPIOX_FILE_STAGED = 32,       /* its pages are written when it is closed, or at rest, or somebody waits */
     MPIOX_FILE_HIDDEN = 64,       /* its path is a staging name (mpiox_storage_staging.h) */
     MPIOX_FILE_DRAINING = 128,    /* closed; the delegate, which counts as an opener, writes what is left of it. Of a
                                      REPLICA: it keeps the copies, and writes them if the originals are lost */

@@ -11,6 +11,8 @@
  *             checkpoint is expected: as long after the last one as that came after the one before, the shorter of
  *             the last two such intervals. Files whose closes follow each other closely are one checkpoint.
  *             Pages that fail stay dirty and are tried again, ever less often, up to every few seconds.
+ *             Of a file that is open the complete pages are written once nobody has completed one for a while: a
+ *             program that keeps it open computes, and is to find room for what it writes next.
  *             When no page is dirty the file goes to stable storage, a staging name is given up
  *             (mpiox_storage_staging.h), and the file is closed as any other.
  *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) stay until that one has given up its part of the
@@ -36,9 +38,10 @@
 #include "mpiox_storage_staging.h"
 
 static const double first_pause_s = 0.05, longest_pause_s = 5, run_s = 0.1; /* run_s: of a run, under a rate */
-static const double ready_at = 0.9;                                         /* of the interval between checkpoints */
-static const double look_s = 0.25; /* copies: whether the originals are in the file is looked at so often */
-static const double gone_s = 2;    /* who has the originals in its memory, too, writes them before that */
+static const double quiet_s = 1;    /* an open file is written when nothing has come for so long */
+static const double ready_at = 0.9; /* of the interval between checkpoints */
+static const double look_s = 0.25;  /* copies: whether the originals are in the file is looked at so often */
+static const double gone_s = 2;     /* who has the originals in its memory, too, writes them before that */
 
 enum { MUCH = 4 }; /* times as long: another interval than that between files of one checkpoint */
 
@@ -174,8 +177,9 @@ static void forget_pages(mpiox_server_file *file)
     file->drain.count = file->drain.next = 0;
 }
 
-/* All dirty pages of the file, in its order, as far as there is memory for the list. *busy: others work on some. */
-static void list_pages(mpiox_server *server, int32_t number, bool *busy)
+/* All pages of the file of which so many bytes are dirty, in its order, as far as there is memory for the list. *busy:
+ * others work on some. */
+static void list_pages(mpiox_server *server, int32_t number, int64_t dirty_bytes, bool *busy)
 {
     mpiox_server_file *file = &server->files[number];
     *busy = false;
@@ -186,7 +190,8 @@ static void list_pages(mpiox_server *server, int32_t number, bool *busy)
     for (uint32_t frame = file->frames.first; frame != MPIOX_CACHE_NO_FRAME;
          frame = server->info[frame].links[MPIOX_LINK_FILE].next) {
         *busy |= server->info[frame].busy;
-        if (file->drain.pages != NULL && file->drain.count < room && mpiox_server_dirty_of(server, frame) > 0)
+        if (file->drain.pages != NULL && file->drain.count < room &&
+            mpiox_server_dirty_of(server, frame) >= dirty_bytes)
             file->drain.pages[file->drain.count++] = mpiox_server_page_of(server, frame);
     }
     if (file->drain.count > 0)
@@ -460,25 +465,82 @@ static int32_t next_file(const mpiox_server *server, double now, double *again)
     return found;
 }
 
-double mpiox_server_drain_due(const mpiox_server *server)
+/* Among files that are open, one that nobody has completed a page of for a while; -1: none. *again: when there is. */
+static int32_t next_open(const mpiox_server *server, double now, double *again)
 {
-    double again;
-    if (server->closings == 0)
-        return INFINITY;
-    const int32_t file = next_file(server, mpiox_now(), &again);
-    if (file < 0)
-        return again;
-    const double now = mpiox_now(), soon = now + run_s, at = pace_of(server, file, now) > 0 ? server->drain_at : 0;
-    return at > soon || at <= 0 ? soon : at; /* whether it is hurried is looked at now and then */
+    *again = INFINITY;
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES && server->open_touched; i++) {
+        const mpiox_server_drain *drain = &server->files[i].drain;
+        if (server->files[i].storage == NULL || drain->touched <= 0 || is_draining(server, i) || drain->ending)
+            continue;
+        if (drain->touched + quiet_s <= now)
+            return i;
+        *again = drain->touched + quiet_s < *again ? drain->touched + quiet_s : *again;
+    }
+    return -1;
 }
 
-bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io)
+void mpiox_server_drain_touch(mpiox_server *server, int32_t file)
+{
+    const bool first = server->files[file].drain.touched <= 0;
+    server->files[file].drain.touched = mpiox_now();
+    server->open_touched = true;
+    if (first)
+        mpiox_server_wake(server);
+}
+
+double mpiox_server_drain_due(const mpiox_server *server)
+{
+    const double now = mpiox_now(), soon = now + run_s; /* whether it is hurried is looked at now and then */
+    double again = INFINITY, open_again;
+    int32_t file = server->closings > 0 ? next_file(server, now, &again) : -1;
+    const int32_t open = next_open(server, now, &open_again);
+    again = open_again < again ? open_again : again;
+    file = file >= 0 ? file : open;
+    if (file < 0)
+        return again;
+    const double at = pace_of(server, file, now) > 0 ? server->drain_at : 0;
+    return at > soon || at <= 0 ? soon : at;
+}
+
+/* The next pages of the list, at the file's pace. */
+static int write_pages(mpiox_server *server, mpiox_io *io, double pace, double now)
+{
+    const int64_t bytes = gather(server, io, pace);
+    if (io->count == 0)
+        return 0;
+    if (pace > 0)
+        server->drain_at = (now > server->drain_at ? now : server->drain_at) + (double)bytes / pace;
+    return mpiox_server_flush_behind(server, io);
+}
+
+/* Complete pages of a file that is open, and at rest. What fails stays for the close. */
+static bool drain_open(mpiox_server *server, mpiox_io *io)
 {
     const double now = mpiox_now();
     double again;
     bool busy = false;
-    if (server->closings == 0)
+    const int32_t number = next_open(server, now, &again);
+    const double pace = number >= 0 ? pace_of(server, number, now) : 0;
+    if (number < 0 || (pace > 0 && now < server->drain_at))
         return false;
+    mpiox_server_drain *drain = &server->files[number].drain;
+    if (drain->next == drain->count)
+        list_pages(server, number, server->cache.page_bytes, &busy);
+    io->file = number;
+    const int code = drain->count > 0 ? write_pages(server, io, pace, now) : 0;
+    if (server->files[number].storage != NULL && !is_draining(server, number) &&
+        (code != 0 || drain->next == drain->count) && drain->touched + quiet_s <= mpiox_now())
+        drain->touched = 0;
+    return drain->count > 0;
+}
+
+/* Pages of a file that was closed, or its end. */
+static bool drain_closed(mpiox_server *server, mpiox_io *io)
+{
+    const double now = mpiox_now();
+    double again;
+    bool busy = false;
     const int32_t number = next_file(server, now, &again);
     if (number >= 0 && keeps_copies(server, number))
         return look_after_copies(server, number);
@@ -487,22 +549,24 @@ bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io)
         return false;
     mpiox_server_file *file = &server->files[number];
     if (file->drain.next == file->drain.count)
-        list_pages(server, number, &busy);
+        list_pages(server, number, 1, &busy);
     if (file->drain.count == 0)
         return busy ? false : end_file(server, number);
     io->file = number;
-    const int64_t bytes = gather(server, io, pace);
+    const int code = write_pages(server, io, pace, now);
     if (io->count == 0)
         return !busy;
-    if (pace > 0)
-        server->drain_at = (now > server->drain_at ? now : server->drain_at) + (double)bytes / pace;
-    const int code = mpiox_server_flush_behind(server, io);
     if (file->storage == NULL || !is_draining(server, number))
         return true;
     note_failure(server, number, code);
     if ((pace > 0 || file->drain.next == file->drain.count) && !file->drain.ending)
         look_at_file(server, number);
     return true;
+}
+
+bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io)
+{
+    return (server->closings > 0 && drain_closed(server, io)) || (server->open_touched && drain_open(server, io));
 }
 
 bool mpiox_server_is_draining(const mpiox_server *server)

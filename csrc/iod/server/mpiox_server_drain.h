@@ -13,8 +13,10 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot);
 bool mpiox_server_closes_behind(const mpiox_server *server, const mpiox_slot *slot);
 /* MPIOX_OP_HOLD. */
 void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot);
+/* A page of a file that is open, and to be written behind its close, is complete. */
+void mpiox_server_drain_touch(mpiox_server *server, int32_t file);
 /* I/O thread, when there is nothing else to do; the lock is given back meanwhile: write some pages of the file that was
- * closed first, or end with it. False: nothing to do now. */
+ * closed first, or end with it; else of one that is open and at rest. False: nothing to do now. */
 bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io);
 /* When there may be something to do (mpiox_now()); INFINITY: not before something changes. */
 double mpiox_server_drain_due(const mpiox_server *server);

@@ -369,19 +369,29 @@ typedef struct service {
 } service;
 
 /* Pages that are complete are not written for that alone: copies are not, and a file that is written behind its close
- * has time until then. */
+ * has time until then, or until nothing more comes. */
 static bool is_patient(const mpiox_server *server, int32_t file)
 {
     const int32_t flags = atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed);
     return (flags & (MPIOX_FILE_REPLICA | MPIOX_FILE_STAGED | MPIOX_FILE_SCRATCH)) != 0;
 }
 
+static bool is_staged_alone(const mpiox_server *server, int32_t file)
+{
+    const int32_t flags = atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed);
+    return (flags & (MPIOX_FILE_REPLICA | MPIOX_FILE_STAGED | MPIOX_FILE_SCRATCH)) == MPIOX_FILE_STAGED;
+}
+
 /* A page is dirty as a whole, if the token is not an old one. */
 static void take_frame(mpiox_server *server, uint32_t frame)
 {
     const int32_t file = mpiox_server_file_of(server, frame);
-    if (file >= 0 && !is_patient(server, file) && mpiox_server_dirty_of(server, frame) == server->cache.page_bytes)
+    if (file < 0 || mpiox_server_dirty_of(server, frame) != server->cache.page_bytes)
+        return;
+    if (!is_patient(server, file))
         mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
+    else if (is_staged_alone(server, file))
+        mpiox_server_drain_touch(server, file);
 }
 
 static void answer(mpiox_server *server, mpiox_slot *slot, int result)

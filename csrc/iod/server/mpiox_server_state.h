@@ -108,6 +108,7 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     bool even;                      /* no faster than it takes to be ready for the next close */
     double patience;                /* seconds that an ended job waits while it fails */
     double pause, again;            /* after a failure: until when */
+    double touched;                 /* while it is open: the last page was complete then; 0: none since a pass */
     double failing_since;           /* 0: it does not */
     bool clashes, told;             /* all is written, but something else has its name; that has been said */
     bool soon;                      /* somebody waits until it is whole */
@@ -169,6 +170,7 @@ struct mpiox_server {
     bool ending;         /* no page comes into the cache any more */
     atomic_bool hurry;   /* mpiox_server_hurry() */
     int64_t closings;    /* files that were to be written behind their close, so far */
+    bool open_touched;   /* one of them has had complete pages while it was open */
     mpiox_server_peers peers;
     void (*tell_clash)(const char *staging);
     struct {
