@@ -4,8 +4,8 @@ Problem. Who removes an index as any other file leaves terabytes that no command
 a killed job, or a person, has put there.
 
 Algorithm. All indexes of a folder are read, hidden ones of files that are staged included; a folder NAME.subfiles that
-none of them speaks of is an orphan. It is removed if each file in it is called as subfiles are, no program writes it,
-and no command that was killed is to go on with it.
+none of them speaks of is an orphan. It is removed if each file in it is called as subfiles are, nothing has changed in
+it for a minute, no program writes it, and no command that was killed is to go on with it.
 
 Guarantees. Of an orphan with anything else in it nothing is removed. A folder without subfiles is none.
 """
@@ -16,6 +16,7 @@ import contextlib
 import dataclasses
 import re
 import stat
+import time
 from pathlib import Path
 
 from mpiio_ext.common.units import count_text
@@ -28,6 +29,8 @@ from mpiio_ext.subfiles.stored import Stored, examine, find, is_guarded, state_w
 
 #: How the journals of commands end, which go on with a folder that has no index (yet, or any more).
 _JOURNALS = {".merging.journal": "merge --in-place", ".splitting.journal": "split"}
+#: Seconds for which a folder that was changed is left alone: its subfiles are made before their index.
+YOUNG_S = 60
 _NAME = re.compile(r"[0-9a-f]{16}\.(0|[1-9][0-9]{0,3})(\.[1-9][0-9]?)?")
 
 
@@ -143,6 +146,8 @@ def _why_kept(folder: Path, own: tuple[Path, ...], foreign: list[Path]) -> str:
             return f"kept: `{command}` was killed, or is at work; start it again"
     if any(is_guarded(path) for path in own if path.name.split(".")[1] == "0"):
         return "kept: a program writes it"
+    if time.time() - folder.stat().st_mtime < YOUNG_S:
+        return "kept: it was changed in the last minute, and a program may just be making it"
     return ""
 
 
@@ -158,6 +163,8 @@ def remove_orphan(orphan: Orphan) -> None:
     """
     if orphan.kept:
         raise SubfilesError(str(orphan))
+    if orphan not in orphans(orphan.folder):
+        raise SubfilesError(f"{orphan.folder}: kept: something has changed in it, or it has an index by now")
     try:
         for path in orphan.subfiles:
             path.unlink()

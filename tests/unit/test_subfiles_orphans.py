@@ -18,7 +18,17 @@ def orphan(folder: pathlib.Path, name: str, count: int = 3) -> pathlib.Path:
     """Make a file that is stored as several, and remove its index as any other file; return the folder."""
     make(folder / name, {0: b"x" * 600}, 600, 64, count)
     (folder / name).unlink()
+    os.utime(folder / f"{name}.subfiles", (1, 1))  # changed long ago
     return folder / f"{name}.subfiles"
+
+
+def test_a_folder_that_may_just_be_made_is_kept(tmp_path: pathlib.Path) -> None:
+    """A job makes the subfiles before their index."""
+    folder = orphan(tmp_path, "f")
+    os.utime(folder)
+    done = command("rm", "--orphans", tmp_path)
+    assert done.exit_code == 1 and "it was changed in the last minute" in done.output
+    assert len(list(folder.iterdir())) == 3
 
 
 @pytest.mark.parametrize("count", [1, 3, 4096])

@@ -377,13 +377,38 @@ static int empty_folder(const char *folder, bool remove)
     return code;
 }
 
+/* Does another index beside `path` speak of the subfiles in this folder? It was renamed, and they stayed. */
+static bool are_of_another(const char *path, const char *folder)
+{
+    const int length = (int)(base_of(path) - path);
+    char beside[PATH_MAX], first[PATH_MAX], real[PATH_MAX];
+    snprintf(beside, sizeof beside, "%.*s", length, length > 0 ? path : ".");
+    DIR *entries = opendir(length > 0 ? beside : ".");
+    bool are = entries == NULL || realpath(folder, real) == NULL;
+    for (const struct dirent *entry; !are && (entry = readdir(entries)) != NULL;) {
+        mpiox_storage_subfiles other;
+        const char *why;
+        if ((entry->d_type != DT_REG && entry->d_type != DT_UNKNOWN) || strcmp(entry->d_name, base_of(path)) == 0 ||
+            snprintf(beside, sizeof beside, "%.*s%s", length, path, entry->d_name) >= (int)sizeof beside ||
+            !mpiox_storage_subfiles_is_index(beside) || mpiox_storage_subfiles_read(beside, &other, &why) != 0)
+            continue;
+        are = mpiox_storage_subfiles_path(&other, 0, first, sizeof first) && strncmp(first, real, strlen(real)) == 0 &&
+              first[strlen(real)] == '/';
+        mpiox_storage_subfiles_free(&other);
+    }
+    if (entries != NULL)
+        closedir(entries);
+    return are;
+}
+
 bool mpiox_storage_subfiles_drop_emptied(const char *path)
 {
     char folder[PATH_MAX];
     struct stat status;
     if (lstat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size != 0 ||
         (size_t)snprintf(folder, sizeof folder, "%s.subfiles", path) >= sizeof folder || lstat(folder, &status) != 0 ||
-        !S_ISDIR(status.st_mode) || empty_folder(folder, false) != 0 || empty_folder(folder, true) != 0)
+        !S_ISDIR(status.st_mode) || are_of_another(path, folder) || empty_folder(folder, false) != 0 ||
+        empty_folder(folder, true) != 0)
         return false;
     (void)rmdir(folder); /* others may have files in it */
     return unlink(path) == 0;

@@ -21,6 +21,8 @@
 
 enum { FRAMES = 24 }; /* of callers, from the MPI call on */
 
+enum { longest_pause_ms = 20 };
+
 static const double whole_s = 10; /* so long one waits for a file that others of the job may have open */
 
 static bool is_there(const char *path)
@@ -64,6 +66,23 @@ static void make_whole(mpiox_service *service, const char *path, mpiox_forwarded
     }
 }
 
+/* The same for who looks past MPI: the delegates write it as they do anyway, but at full speed, and what fails stays with
+ * them. Nothing is held while one waits, since who waits may be killed. */
+static void wait_until_whole(mpiox_service *service, const char *path, mpiox_forwarded_hold **hold, bool *hidden)
+{
+    double until = mpiox_now() + whole_s;
+    int pause_ms = 1;
+
+    while (*hold != NULL && !mpiox_forwarded_hold_is_scratch(*hold) && mpiox_now() < until) {
+        if (mpiox_forwarded_hold_is_written(*hold))
+            until = mpiox_now() + whole_s;
+        mpiox_forwarded_hold_end(*hold, true);
+        poll(NULL, 0, pause_ms);
+        pause_ms += pause_ms < longest_pause_ms;
+        *hold = find(service, path, hidden);
+    }
+}
+
 bool mpiox_mpi_staging_await_path(const char *path)
 {
     mpiox_service *service = mpiox_service_current();
@@ -82,8 +101,7 @@ bool mpiox_mpi_staging_await_path(const char *path)
                     "and stays\n",
                     path);
     }
-    if (hold != NULL && !mpiox_forwarded_hold_is_scratch(hold))
-        make_whole(service, path, &hold, &hidden);
+    wait_until_whole(service, path, &hold, &hidden);
     const bool none = hold == NULL;
 
     mpiox_forwarded_hold_end(hold, false);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "mpiox_forwarded.h"
+#include "mpiox_handle.h"
 #include "mpiox_mpi_staging.h"
 #include "mpiox_posix_own.h"
 #include "mpiox_storage_staging.h"
@@ -84,6 +85,31 @@ static bool follow(char path[PATH_MAX])
     return true;
 }
 
+typedef struct search {
+    struct stat wanted;
+    bool found;
+} search;
+
+static void compare(mpiox_handle *handle, void *context)
+{
+    search *mine = context;
+    char staging[PATH_MAX];
+    struct stat status;
+
+    mine->found |= mpiox_storage_staging_name(handle->path, staging, sizeof staging) && stat(staging, &status) == 0 &&
+                   status.st_dev == mine->wanted.st_dev && status.st_ino == mine->wanted.st_ino;
+}
+
+/* Has this process itself the file open? Then it gets no name while one waits. */
+static bool is_open_here(const char *staging)
+{
+    search mine = {.found = false};
+
+    if (stat(staging, &mine.wanted) == 0)
+        mpiox_handle_each(compare, &mine);
+    return mine.found;
+}
+
 /* False: no file of that name is still to get it. */
 static bool await_hidden(char path[PATH_MAX])
 {
@@ -91,7 +117,8 @@ static bool await_hidden(char path[PATH_MAX])
 
     for (int links = 0; links < MOST_LINKS; links++) {
         if (mpiox_storage_staging_name(path, staging, sizeof staging) && access(staging, F_OK) == 0) {
-            mpiox_mpi_staging_await_path(path);
+            if (!is_open_here(staging))
+                mpiox_mpi_staging_await_path(path);
             return true;
         }
         if (!follow(path))

@@ -110,6 +110,8 @@ bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold); /* it is
 /* Do delegates keep copies of what others have of it? They are not needed any more, once it is flushed; path: by which
  * it is held. */
 bool mpiox_forwarded_hold_is_copied(const mpiox_forwarded_hold *hold);
+/* Nobody has it open, and the file system takes its bytes? */
+bool mpiox_forwarded_hold_is_written(const mpiox_forwarded_hold *hold);
 void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const char *path);
 /* All of it is in the file, and nothing is cached. Local, blocking. 0, or the first failure. */
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error);

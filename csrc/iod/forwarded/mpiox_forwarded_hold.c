@@ -22,7 +22,7 @@
 
 struct mpiox_forwarded_hold {
     mpiox_service *service;
-    bool scratch, copied;
+    bool scratch, copied, written;
     int32_t index[]; /* [service->count] of the record; -1: that delegate has none */
 };
 
@@ -136,6 +136,7 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path)
 {
     bool held = false, soon = false;
 
+    hold->written = true;
     for (int32_t i = 0; i < hold->service->count; i++) {
         mpiox_slot slot = {.op = MPIOX_OP_HOLD};
 
@@ -150,6 +151,7 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path)
         hold->index[i] = slot.file;
         hold->scratch |= slot.arg[1] == 1;
         hold->copied |= slot.arg[1] == 2;
+        hold->written &= slot.arg[2] == 1;
     }
     if (soon && held)
         release(hold, DRAINS);
@@ -207,7 +209,7 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
 
     if (hold) {
         hold->service = service;
-        hold->scratch = hold->copied = false;
+        hold->scratch = hold->copied = hold->written = false;
     }
     while (hold && real && (result = ask_all(hold, real)) == MPIOX_HOLD_SOON)
         poll(NULL, 0, 1);
@@ -232,6 +234,11 @@ bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold)
 bool mpiox_forwarded_hold_is_copied(const mpiox_forwarded_hold *hold)
 {
     return hold->copied;
+}
+
+bool mpiox_forwarded_hold_is_written(const mpiox_forwarded_hold *hold)
+{
+    return hold->written;
 }
 
 void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const char *path)

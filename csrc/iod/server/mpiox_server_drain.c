@@ -138,7 +138,7 @@ static int64_t tell_of_copies(mpiox_server *server, const mpiox_slot *slot)
 static void hold(mpiox_server *server, mpiox_slot *slot)
 {
     slot->arg[0] = atomic_load(&server->cache.header->adopting) ? MPIOX_HOLD_SOON : MPIOX_HOLD_NONE;
-    slot->arg[1] = 0;
+    slot->arg[1] = slot->arg[2] = 0;
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
         if (server->files[file].storage == NULL || !has(server, file, MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING) ||
             has(server, file, MPIOX_FILE_REPLICA) || strcmp(record_of(server, file)->path, slot->text) != 0)
@@ -146,6 +146,7 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
         slot->file = file;
         slot->arg[1] = has(server, file, MPIOX_FILE_SCRATCH) ? 1 : has(server, file, MPIOX_FILE_COPIED) ? 2 : 0;
         slot->arg[0] = server->files[file].drain.ending ? MPIOX_HOLD_SOON : MPIOX_HOLD_HELD;
+        slot->arg[2] = is_draining(server, file) && server->files[file].drain.failing_since <= 0;
         if (slot->arg[0] == MPIOX_HOLD_HELD)
             atomic_fetch_add(&record_of(server, file)->openers, 1);
         break;
