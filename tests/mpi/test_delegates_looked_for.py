@@ -1,4 +1,4 @@
-"""Who looks past MPI for a file that delegates still write costs it nothing: on a full disk, killed, or with it open."""
+"""Who looks past MPI for a file that is still written costs it nothing: on a full disk, killed, or with it open."""
 
 from __future__ import annotations
 
