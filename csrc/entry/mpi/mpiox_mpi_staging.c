@@ -66,8 +66,8 @@ static void make_whole(mpiox_service *service, const char *path, mpiox_forwarded
     }
 }
 
-/* The same for who looks past MPI: the delegates write it as they do anyway, but at full speed, and what fails stays with
- * them. Nothing is held while one waits, since who waits may be killed. */
+/* The same for who looks past MPI: the delegates write it as they do anyway, but at full speed, and what fails stays
+ * with them. Nothing is held while one waits, since who waits may be killed. */
 static void wait_until_whole(mpiox_service *service, const char *path, mpiox_forwarded_hold **hold, bool *hidden)
 {
     double until = mpiox_now() + whole_s;
