@@ -146,7 +146,8 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
         slot->file = file;
         slot->arg[1] = has(server, file, MPIOX_FILE_SCRATCH) ? 1 : has(server, file, MPIOX_FILE_COPIED) ? 2 : 0;
         slot->arg[0] = server->files[file].drain.ending ? MPIOX_HOLD_SOON : MPIOX_HOLD_HELD;
-        slot->arg[2] = is_draining(server, file) && server->files[file].drain.failing_since <= 0;
+        slot->arg[2] = is_draining(server, file) && server->files[file].drain.failing_since <= 0 &&
+                       !server->files[file].drain.refused;
         if (slot->arg[0] == MPIOX_HOLD_HELD)
             atomic_fetch_add(&record_of(server, file)->openers, 1);
         break;
@@ -351,6 +352,7 @@ static bool end_file(mpiox_server *server, int32_t number)
                          : make_whole(file->storage, record, &renamed);
     pthread_mutex_lock(&server->lock);
     file->drain.ending = false;
+    file->drain.refused = code == EAGAIN;
     if (code == EAGAIN) /* a rank is just closing it, or another delegate gives it its name */
         file->drain.again = mpiox_now() + first_pause_s;
     else

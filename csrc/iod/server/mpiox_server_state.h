@@ -111,6 +111,7 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     double touched;                 /* while it is open: the last page was complete then; 0: none since a pass */
     double failing_since;           /* 0: it does not */
     bool clashes, told;             /* all is written, but something else has its name; that has been said */
+    bool refused;                   /* all is written, but who has it open keeps it from its name */
     bool soon;                      /* somebody waits until it is whole */
     bool holds_scratch;             /* of a scratch file: the delegate counts as an opener */
     bool left;                      /* given up: its bytes stay in the segment */
