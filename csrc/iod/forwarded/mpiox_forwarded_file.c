@@ -17,6 +17,8 @@
 
 enum { TEXT_BYTES = 512 };
 
+const char mpiox_forwarded_death[] = "a delegate of the job has died";
+
 static const char replica_waits[] = "mpiox_close=staged: at level replica MPI_File_close waits until all is written, "
                                     "where a file exists already or copies would be on the same node";
 static const char exists_already[] =
@@ -314,7 +316,7 @@ int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, mpiox_forward
         mpiox_forwarded_expect_holds();
     }
     if (open_records(forwarded, &o) != MPIOX_OK) {
-        *reason = count_dead(service) > 0 ? "a delegate of the job has died" : "the delegates cannot open the file";
+        *reason = count_dead(service) > 0 ? mpiox_forwarded_death : "the delegates cannot open the file";
         mpiox_forwarded_free(forwarded);
         return MPIOX_E_UNSUPPORTED;
     }
