@@ -72,7 +72,7 @@ def kill(running: Job, who: str, rng: random.Random) -> None:
 
 
 def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathlib.Path | None = None,
-        full: str = "") -> int:  # fmt: skip
+        full: str = "", within_s: float = 0.2) -> int:  # fmt: skip
     """Run it and kill; every checkpoint that was closed must be there. Returns how many were recovered from a disk.
 
     The disk of the caches is full by then (full="caches"), or that of the files is until it is over ("files").
@@ -91,7 +91,7 @@ def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathli
     after = rng.randrange(FILES)
     with job(command, folder / "log", env) as running:
         running.wait_for(f"closed {after}", LIMIT_S)
-        time.sleep(rng.random() * 0.2)
+        time.sleep(rng.random() * within_s)
         filler = fill(disk) if disk and full == "caches" else None
         certain = closed(running)
         kill(running, who, rng)
@@ -291,6 +291,6 @@ def test_deaths_on_full_disks(small_disk: pathlib.Path, tmp_path: pathlib.Path, 
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("who", WHO)
 def test_many_deaths(tmp_path: pathlib.Path, who: str, parts: str) -> None:
-    """A hundred moments of each kind."""
+    """A hundred moments of each kind, a third of them when most is closed, or all is written."""
     for seed in range(1, 101):
-        die(tmp_path / str(seed), who, seed, parts)
+        die(tmp_path / str(seed), who, seed, parts, within_s=0.2 if seed % 3 else 4)
