@@ -107,8 +107,8 @@ class Orphan:
         if self.kept:
             return f"{self.place}: {many}, {self.size:,} B, without an index; {self.kept}"
         moved = f" (grep -rlF {_ident(self.subfiles[0])} FOLDER finds it)" if self.subfiles else ""
-        return (f"{self.place}: {many}, {self.size:,} B, without an index: put it back if it was moved or renamed{moved}"
-                ", or `mpiio-ext subfiles rm --orphans --yes`")  # fmt: skip
+        return (f"{self.place}: {many}, {self.size:,} B, without an index: put it back if it was moved or "
+                f"renamed{moved}, or `mpiio-ext subfiles rm --orphans --yes`")  # fmt: skip
 
 
 def orphans(path: Path, *, held: bool = False) -> list[Orphan]:
