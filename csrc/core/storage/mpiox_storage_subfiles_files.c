@@ -390,12 +390,19 @@ static int make_subfile(const mpiox_storage_subfiles *subfiles, int32_t number,
     }
 }
 
-/* EEXIST: something has the name of one. */
-static int make_subfiles(const mpiox_storage_subfiles *subfiles, const mpiox_storage_subfiles_places *places)
+/* The first one has the guard before there is another, so that nobody takes them for left ones. EEXIST: something has
+ * the name of one, or has removed the first. */
+static int make_subfiles(const mpiox_storage_subfiles *subfiles, const mpiox_storage_subfiles_places *places,
+                         int *guard)
 {
     for (int32_t i = 0; i < subfiles->count; i++) {
-        const int code = make_subfile(subfiles, i, places);
+        int code = make_subfile(subfiles, i, places);
+        if (code == 0 && i == 0) {
+            *guard = mpiox_storage_subfiles_guard(subfiles, MPIOX_GUARD_SHARED);
+            code = *guard < 0 || mpiox_storage_subfiles_is_current(subfiles, *guard) ? 0 : EEXIST;
+        }
         if (code != 0) {
+            drop_guard(guard);
             remove_subfiles(subfiles, i);
             return code;
         }
@@ -444,11 +451,10 @@ static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_sto
             code = make_folder(out);
         if (code != 0)
             return code;
-        code = make_subfiles(out, places);
+        code = make_subfiles(out, places, guard);
     } while (code == EEXIST || (code == ENOENT && tries++ < TRIES)); /* somebody has removed the empty folder */
     if (code != 0)
         return code;
-    *guard = mpiox_storage_subfiles_guard(out, MPIOX_GUARD_SHARED);
     code = put_index(out, out->index, true, true);
     if (code == 0)
         return 0;
