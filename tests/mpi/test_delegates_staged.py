@@ -16,18 +16,20 @@ from mpiio_ext import delegates
 from mpiio_ext.delegates.arbiter import announcements, mapfile
 from mpiio_ext.delegates.cli_draining import recover_cache
 from support import subfiles
-from support.launch import PROGRAMS, launcher, marked_processes, preload_environment, python_alone, python_run
+from support.launch import PROGRAMS, marked_processes, python_alone, python_run
 from support.processes import job
 from support.staged import (
     CHECKPOINT_BYTES,
-    CHECKPOINTS,
+    PARTS,
     RANKS,
     SCRATCH,
     asked,
     check_program,
     check_scratch,
     checkpoint,
+    command,
     fill,
+    hints,
     kill_at_once,
     names,
     scratch_hints,
@@ -121,22 +123,6 @@ def test_pnetcdf_finds_whole_files_alone(tmp_path: pathlib.Path, preload: bool) 
 
 
 # ---- from outside ----------------------------------------------------------------------------------------------------
-
-def command(folder: pathlib.Path, files: int, pause_s: float) -> list[str]:
-    """Return how that program is started."""
-    return [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(folder), str(files), str(pause_s)]
-
-
-def hints(**more: str | int) -> dict[str, str]:
-    """Return the environment of a program with two delegates that write behind its closes."""
-    words = {"mpiox_delegates": 2, "mpiox_delegate_cache": "2m", "mpiox_delegate_page": "16k", "striping_unit": "16k",
-             "mpiox_close": "staged", **more}  # fmt: skip
-    return {**preload_environment(), "MPIOX_HINTS": "*:" + ":".join(f"{name}={value}" for name, value in words.items())}
-
-
-#: One file, or hints by which it is four subfiles, whose unit is no part of a page.
-PARTS: list[dict[str, int]] = [{}, {"mpiox_subfiles": 4, "mpiox_subfile_unit": 7000}]
-
 
 def tool(*words: str | pathlib.Path) -> tuple[int, str]:
     """Return status and messages of a command under `mpiio-ext subfiles`."""

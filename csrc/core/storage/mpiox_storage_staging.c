@@ -276,6 +276,45 @@ void mpiox_storage_staging_find(const char *staging, uint64_t device, uint64_t i
     }
 }
 
+/* ---- where it is ------------------------------------------------------------------------------------------------- */
+
+int mpiox_storage_staging_folder(const char *staging)
+{
+    char folder[PATH_MAX];
+    const int length = (int)folder_length(staging);
+    if (length >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    (void)snprintf(folder, sizeof folder, "%.*s", length > 0 ? length : 1, length > 0 ? staging : ".");
+    const int fd = mpiox_storage_descriptor(folder, O_PATH | O_DIRECTORY);
+    if (fd < 0)
+        errno = -fd;
+    return fd < 0 ? -1 : fd;
+}
+
+bool mpiox_storage_staging_in(int folder, const char *staging, char *path, size_t bytes)
+{
+    return (size_t)snprintf(path, bytes, "/proc/self/fd/%d/%s", folder, staging + folder_length(staging)) < bytes;
+}
+
+bool mpiox_storage_staging_now(int folder, const char *staging, char *path, size_t bytes)
+{
+    char link[32], now[PATH_MAX];
+    struct stat held, named;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
+    const ssize_t length = readlink(link, now, sizeof now - 2);
+    if (length <= 0)
+        return false;
+    memcpy(now + length, "/", length > 1 ? 2 : 1); /* "/" has its own */
+    now[length > 1 ? length + 1 : length] = '\0';
+    if (strlen(now) == folder_length(staging) && memcmp(now, staging, strlen(now)) == 0)
+        return false;
+    return stat(now, &named) == 0 && fstat(folder, &held) == 0 && named.st_dev == held.st_dev &&
+           named.st_ino == held.st_ino &&
+           (size_t)snprintf(path, bytes, "%s%s", now, staging + folder_length(staging)) < bytes;
+}
+
 /* ---- what is said ------------------------------------------------------------------------------------------------ */
 
 const char *mpiox_storage_staging_shown(const char *path, char *room, size_t bytes)

@@ -33,6 +33,7 @@
 
 #include "mpiox_server_files.h"
 #include "mpiox_server_flush.h"
+#include "mpiox_server_folder.h"
 #include "mpiox_server_replica.h"
 #include "mpiox_server_scratch.h"
 #include "mpiox_storage_staging.h"
@@ -156,6 +157,7 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
 
 void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot)
 {
+    mpiox_server_follow_folders(server);
     if (slot->arg[0] != 0)
         slot->arg[0] = tell_of_copies(server, slot);
     else
@@ -301,21 +303,26 @@ static void note_failure(mpiox_server *server, int32_t number, int code)
 /* ---- the end of a file ------------------------------------------------------------------------------------------- */
 
 /* To stable storage, and to its name. 0 or an errno. */
-static int make_whole(mpiox_storage *storage, const mpiox_file_record *record, bool *renamed)
+static int make_whole(const mpiox_server *server, int32_t number, bool *renamed)
 {
+    const mpiox_file_record *record = record_of(server, number);
+    char room[PATH_MAX];
     mpiox_error error = {.code = MPIOX_OK};
     *renamed = false;
-    if (atomic_load(&record->flags) & MPIOX_FILE_WRITABLE && mpiox_storage_sync(storage, &error) != MPIOX_OK)
+    if (has(server, number, MPIOX_FILE_WRITABLE) &&
+        mpiox_storage_sync(server->files[number].storage, &error) != MPIOX_OK)
         return error.sys_errno != 0 ? error.sys_errno : EIO;
-    if ((atomic_load(&record->flags) & (MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA)) == 0)
+    if (!has(server, number, MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA))
         return 0;
-    return mpiox_storage_staging_end(record->path, record->part, record->device, record->inode, renamed);
+    return mpiox_storage_staging_end(mpiox_server_staging_path(server, number, room), record->part, record->device,
+                                     record->inode, renamed);
 }
 
 /* The record, as others are to find it now. */
-static void settle_name(mpiox_file_record *record, bool renamed)
+static void settle_name(mpiox_server *server, mpiox_file_record *record, bool renamed)
 {
     char path[MPIOX_CACHE_PATH_BYTES];
+    mpiox_server_follow_folders(server);
     if (renamed && mpiox_storage_staging_final(record->path, path, sizeof path))
         memcpy(record->path, path, sizeof path);
     atomic_fetch_and(&record->flags, ~MPIOX_FILE_HIDDEN);
@@ -349,7 +356,7 @@ static bool end_file(mpiox_server *server, int32_t number)
     pthread_mutex_unlock(&server->lock);
     const int code = mpiox_cache_find_error(&server->cache, number, 0, INT64_MAX, &lost)
                          ? (lost.sys_errno != 0 ? lost.sys_errno : EIO)
-                         : make_whole(file->storage, record, &renamed);
+                         : make_whole(server, number, &renamed);
     pthread_mutex_lock(&server->lock);
     file->drain.ending = false;
     file->drain.refused = code == EAGAIN;
@@ -361,7 +368,7 @@ static bool end_file(mpiox_server *server, int32_t number)
         note_clash(server, number);
     if (code != 0)
         return true;
-    settle_name(record, renamed);
+    settle_name(server, record, renamed);
     if (mpiox_server_close_alone(server, number))
         atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
     return true;
@@ -372,11 +379,13 @@ static bool look_after_copies(mpiox_server *server, int32_t number)
 {
     mpiox_server_file *file = &server->files[number];
     mpiox_file_record *record = record_of(server, number);
+    char room[PATH_MAX];
     const bool gone = file->drain.orphaned || (server->peers.gone_s != NULL &&
                                                server->peers.gone_s(server->peers.context, record->part) > gone_s);
     file->drain.ending = true;
     pthread_mutex_unlock(&server->lock);
-    const bool needed = mpiox_storage_staging_pending(record->path, record->part, record->device, record->inode);
+    const bool needed = mpiox_storage_staging_pending(mpiox_server_staging_path(server, number, room), record->part,
+                                                      record->device, record->inode);
     pthread_mutex_lock(&server->lock);
     file->drain.ending = false;
     file->drain.again = mpiox_now() + look_s;
@@ -426,9 +435,9 @@ static void drain_last(mpiox_server *server, int32_t number)
         mpiox_cache_add_error(&server->cache, number, &error);
         return;
     }
-    const int code = make_whole(server->files[number].storage, record, &renamed);
+    const int code = make_whole(server, number, &renamed);
     if (code == 0 || code == EAGAIN) { /* another delegate does it */
-        settle_name(record, renamed);
+        settle_name(server, record, renamed);
     } else if (code == EEXIST && has(server, number, MPIOX_FILE_HIDDEN)) {
         note_clash(server, number);
     } else {
