@@ -132,6 +132,7 @@ typedef struct mpiox_server_file {
     int32_t syncing;         /* flush barriers whose fsync has not ended */
     int32_t writers;         /* threads that write it */
     int guard;               /* > 0: says that its staging name is in use (mpiox_storage_staging.h) */
+    int folder;              /* > 0: the folder of that name (mpiox_server_folder.h) */
     mpiox_ahead_record ahead;
     int64_t stamp; /* no other record of any delegate has it; above 0 */
     mpiox_server_drain drain;
@@ -145,6 +146,7 @@ typedef struct mpiox_flush_barrier {
     int64_t first, end; /* pages */
     int64_t cut;        /* discard from this byte on; -1: no discarding */
     bool stable, drop, closing;
+    bool keeps;                                /* what cannot be written stays dirty, and fails the barrier */
     int64_t pending;                           /* frames */
     mpiox_slot *slot;                          /* to be answered, or NULL */
     mpiox_futex *done;                         /* to be set, or NULL */
@@ -233,8 +235,9 @@ typedef struct mpiox_io {
     uint64_t flush_barriers[MPIOX_RUN_FRAMES]; /* the same: that waited for it */
     uint8_t outcome[MPIOX_RUN_FRAMES];
     mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
-    bool behind;       /* what fails stays dirty, and its error is: */
-    int failed;        /* the errno, 0: none */
+    bool behind; /* what fails stays dirty, and its error is: */
+    int failed;  /* the errno, 0: none; of a piece that was at: */
+    int64_t failed_at;
     mpiox_error error; /* of neighbouring failed pieces, not added to the file yet */
     char *scratch;
 } mpiox_io;
