@@ -5,7 +5,6 @@
  * A file is there once its index is: subfiles are made first, under an ID that nothing has, and the index is put into
  * its place without replacing anything. What is new is made exclusively and through no link.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,7 +22,14 @@
 
 static const char head_line[] = "mpiio_ext subfiles ", suffix[] = ".subfiles";
 
-enum { INDEX_BYTES_MOST = 8 << 20, PERMISSIONS = 0666, FOLDER_PERMISSIONS = 0777, NAME_ROOM = 52, TAG_MOST = 99 };
+enum {
+    INDEX_BYTES_MOST = 8 << 20,
+    PERMISSIONS = 0666,
+    FOLDER_PERMISSIONS = 0777,
+    NAME_ROOM = 52,
+    TAG_MOST = 99,
+    TRIES = 9
+};
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
@@ -291,11 +297,11 @@ static int open_first(const mpiox_storage_subfiles *subfiles)
 
 int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, mpiox_storage_guarding how)
 {
-    const int fd = open_first(subfiles);
-    if (fd < 0 || mpiox_storage_guard(fd, how) == 0)
-        return fd < 0 ? -1 : fd;
-    close(fd);
-    return -1;
+    const int fd = open_first(subfiles), code = fd < 0 ? -fd : mpiox_storage_guard(fd, how);
+    if (fd >= 0 && code != 0)
+        close(fd);
+    errno = code;
+    return code == 0 ? fd : -1;
 }
 
 bool mpiox_storage_subfiles_is_current(const mpiox_storage_subfiles *subfiles, int guard)
@@ -315,8 +321,7 @@ static void drop_guard(int *guard)
 
 /* ---- making and removing ----------------------------------------------------------------------------------------- */
 
-/* The subfiles up to `made` of them, and their folder if it is empty then. */
-static int remove_subfiles(const mpiox_storage_subfiles *subfiles, int32_t made)
+int mpiox_storage_subfiles_empty(const mpiox_storage_subfiles *subfiles, int32_t made)
 {
     char path[PATH_MAX];
     int code = 0;
@@ -326,6 +331,14 @@ static int remove_subfiles(const mpiox_storage_subfiles *subfiles, int32_t made)
         if (unlink(path) != 0 && errno != ENOENT && code == 0)
             code = errno;
     }
+    return code;
+}
+
+/* The subfiles up to `made` of them, and their folder if it is empty then. */
+static int remove_subfiles(const mpiox_storage_subfiles *subfiles, int32_t made)
+{
+    char path[PATH_MAX];
+    const int code = mpiox_storage_subfiles_empty(subfiles, made);
     if (code == 0 && mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path)) {
         *strrchr(path, '/') = '\0';
         const size_t length = strlen(path), ending = sizeof suffix - 1;
@@ -341,77 +354,6 @@ int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles)
         return unlink(subfiles->index) == 0 ? 0 : errno;
     const int code = remove_subfiles(subfiles, subfiles->count);
     return code != 0 ? code : unlink(subfiles->index) == 0 ? 0 : errno;
-}
-
-/* Is this a name that this library gives to subfiles, and of the first one? */
-static bool is_subfile_name(const char *name, bool *first)
-{
-    static const char digits[] = "0123456789";
-    if (strspn(name, "0123456789abcdef") != 16 || name[16] != '.')
-        return false;
-    const char *number = name + 17;
-    const size_t length = strspn(number, digits), tag = number[length] == '.' ? strspn(number + length + 1, digits) : 0;
-    *first = length == 1 && number[0] == '0';
-    return length >= 1 && length <= 4 && (number[length] == '\0' || (tag >= 1 && number[length + 1 + tag] == '\0'));
-}
-
-/* Remove the subfiles in a folder, or ask whether one of them is written (EBUSY). 0 or an errno. */
-static int empty_folder(const char *folder, bool remove)
-{
-    DIR *entries = opendir(folder);
-    int code = entries != NULL ? 0 : errno;
-    for (const struct dirent *entry; code == 0 && (entry = readdir(entries)) != NULL;) {
-        bool first;
-        if (!is_subfile_name(entry->d_name, &first) || (!remove && !first))
-            continue;
-        if (remove && unlinkat(dirfd(entries), entry->d_name, 0) != 0 && errno != ENOENT)
-            code = errno;
-        const int fd = remove ? -1 : openat(dirfd(entries), entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-        if (fd >= 0 && mpiox_storage_guard(fd, MPIOX_GUARD_LOOK) == EAGAIN)
-            code = EBUSY;
-        if (fd >= 0)
-            close(fd);
-    }
-    if (entries != NULL)
-        closedir(entries);
-    return code;
-}
-
-/* Does another index beside `path` speak of the subfiles in this folder? It was renamed, and they stayed. */
-static bool are_of_another(const char *path, const char *folder)
-{
-    const int length = (int)(base_of(path) - path);
-    char beside[PATH_MAX], first[PATH_MAX], real[PATH_MAX];
-    snprintf(beside, sizeof beside, "%.*s", length, length > 0 ? path : ".");
-    DIR *entries = opendir(length > 0 ? beside : ".");
-    bool are = entries == NULL || realpath(folder, real) == NULL;
-    for (const struct dirent *entry; !are && (entry = readdir(entries)) != NULL;) {
-        mpiox_storage_subfiles other;
-        const char *why;
-        if ((entry->d_type != DT_REG && entry->d_type != DT_UNKNOWN) || strcmp(entry->d_name, base_of(path)) == 0 ||
-            snprintf(beside, sizeof beside, "%.*s%s", length, path, entry->d_name) >= (int)sizeof beside ||
-            !mpiox_storage_subfiles_is_index(beside) || mpiox_storage_subfiles_read(beside, &other, &why) != 0)
-            continue;
-        are = mpiox_storage_subfiles_path(&other, 0, first, sizeof first) && strncmp(first, real, strlen(real)) == 0 &&
-              first[strlen(real)] == '/';
-        mpiox_storage_subfiles_free(&other);
-    }
-    if (entries != NULL)
-        closedir(entries);
-    return are;
-}
-
-bool mpiox_storage_subfiles_drop_emptied(const char *path)
-{
-    char folder[PATH_MAX];
-    struct stat status;
-    if (lstat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size != 0 ||
-        (size_t)snprintf(folder, sizeof folder, "%s.subfiles", path) >= sizeof folder || lstat(folder, &status) != 0 ||
-        !S_ISDIR(status.st_mode) || are_of_another(path, folder) || empty_folder(folder, false) != 0 ||
-        empty_folder(folder, true) != 0)
-        return false;
-    (void)rmdir(folder); /* others may have files in it */
-    return unlink(path) == 0;
 }
 
 /* Of a name without a tag, which gets one that is > 0. There is room for it. */
@@ -490,7 +432,7 @@ static int make_folder(const mpiox_storage_subfiles *subfiles)
 static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_storage_subfiles_places *places,
                   int *guard)
 {
-    int code;
+    int code, tries = 0;
     do {
         out->id = random_number();
         code = name_subfiles(out, name);
@@ -499,7 +441,7 @@ static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_sto
         if (code != 0)
             return code;
         code = make_subfiles(out, places);
-    } while (code == EEXIST);
+    } while (code == EEXIST || (code == ENOENT && tries++ < TRIES)); /* somebody has removed the empty folder */
     if (code != 0)
         return code;
     *guard = mpiox_storage_subfiles_guard(out, MPIOX_GUARD_SHARED);

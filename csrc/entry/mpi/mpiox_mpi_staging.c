@@ -87,17 +87,20 @@ static int make_whole(mpiox_service *service, const char *path, mpiox_forwarded_
  * with them. Nothing is held while one waits, since who waits may be killed. */
 static void wait_until_whole(mpiox_service *service, const char *path, mpiox_forwarded_hold **hold, bool *hidden)
 {
+    mpiox_service_wait wait = {.delegate = NULL};
     double until = mpiox_now() + whole_s;
     int pause_ms = 1;
 
     while (*hold != NULL && !mpiox_forwarded_hold_is_scratch(*hold) && mpiox_now() < until) {
         if (mpiox_forwarded_hold_is_written(*hold))
             until = mpiox_now() + whole_s;
+        mpiox_forwarded_hold_wait(*hold, &wait, path);
         mpiox_forwarded_hold_end(*hold, true);
         poll(NULL, 0, pause_ms);
         pause_ms += pause_ms < longest_pause_ms;
         *hold = find(service, path, hidden);
     }
+    mpiox_service_patience_end(&wait);
 }
 
 bool mpiox_mpi_staging_await_path(const char *path)

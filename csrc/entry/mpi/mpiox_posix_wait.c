@@ -140,19 +140,6 @@ static void await_below(mpiox_service *service, const char *path)
     }
 }
 
-/* A path from the current folder, without slashes at its end. False: it is too long, or none. */
-static bool take(int folder, const char *path, char out[PATH_MAX])
-{
-    int length = folder == AT_FDCWD || path[0] == '/' ? snprintf(out, PATH_MAX, "%s", path)
-                                                      : snprintf(out, PATH_MAX, "/proc/self/fd/%d/%s", folder, path);
-
-    if (path[0] == '\0' || length < 0 || length >= PATH_MAX)
-        return false;
-    while (length > 1 && out[length - 1] == '/')
-        out[--length] = '\0';
-    return true;
-}
-
 void mpiox_posix_wait_for(const void *caller, int folder, const char *path, bool below)
 {
     mpiox_service *service = mpiox_service_current();
@@ -162,7 +149,7 @@ void mpiox_posix_wait_for(const void *caller, int folder, const char *path, bool
     if (path == NULL || service == NULL || mpiox_posix_is_own(caller) || !mpiox_forwarded_may_hold(service) ||
         getpid() != service->process)
         return;
-    if (take(folder, path, text) && !await_hidden(text)) { /* it has followed the links */
+    if (mpiox_posix_path(folder, path, text) && !await_hidden(text)) { /* it has followed the links */
         await_named(service, text);
         if (below)
             await_below(service, text);

@@ -30,6 +30,7 @@
 
 #include "mpiox_file.h"
 #include "mpiox_service.h"
+#include "mpiox_service_patience.h"
 
 typedef struct mpiox_forwarded mpiox_forwarded;
 
@@ -112,6 +113,9 @@ bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold); /* it is
 bool mpiox_forwarded_hold_is_copied(const mpiox_forwarded_hold *hold);
 /* Nobody has it open, and the file system takes its bytes? */
 bool mpiox_forwarded_hold_is_written(const mpiox_forwarded_hold *hold);
+/* Who waits until it is not held any more asks again and again: say so where a call of a delegate on it lasts long.
+ * path: by which it is held. Local. */
+void mpiox_forwarded_hold_wait(const mpiox_forwarded_hold *hold, mpiox_service_wait *wait, const char *path);
 void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const char *path);
 /* All of it is in the file, and nothing is cached. Local, blocking. 0, or the first failure: what cannot be written
  * stays with its delegates. */

@@ -152,12 +152,14 @@ static void write_alone(mpiox_io *io, mpiox_storage *storage, uint32_t frame, in
 static void begin_write(mpiox_server *server, const mpiox_io *io)
 {
     server->files[io->file].writers++;
+    server->files[io->file].called = mpiox_now();
     mpiox_cache_begin_write(&server->cache.header->files[io->file]);
 }
 
 static void end_write(mpiox_server *server, const mpiox_io *io)
 {
     server->files[io->file].writers--;
+    server->files[io->file].called = mpiox_now();
 }
 
 /* ---- after writing ----------------------------------------------------------------------------------------------- */

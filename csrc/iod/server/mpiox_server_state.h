@@ -116,7 +116,7 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     bool holds_scratch;             /* of a scratch file: the delegate counts as an opener */
     bool left;                      /* given up: its bytes stay in the segment */
     bool orphaned, restores;        /* copies: a client says that the originals' delegate is dead; they are written */
-    atomic_bool ending;             /* a thread gives it its name */
+    atomic_bool ending;             /* a thread brings it to stable storage, or gives it its name */
 } mpiox_server_drain;
 
 typedef struct mpiox_server_file {
@@ -131,6 +131,7 @@ typedef struct mpiox_server_file {
     int64_t position;        /* page where the I/O threads go on */
     int32_t syncing;         /* flush barriers whose fsync has not ended */
     int32_t writers;         /* threads that write it */
+    double called;           /* when one of these, or of drain.ending, has last begun or ended a call on it */
     int guard;               /* > 0: says that its staging name is in use (mpiox_storage_staging.h) */
     int folder;              /* > 0: the folder of that name (mpiox_server_folder.h) */
     mpiox_ahead_record ahead;
