@@ -208,14 +208,17 @@ def test_the_arbiters_nodes_write_it(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("parts", PARTS)
 def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
-    """The file does not get its name, and that is said; nothing of it is lost."""
+    """The file does not get its name, and that is said, with what to do; nothing of it is lost."""
+    said = f"{tmp_path}/checkpoint0 does not get its name: somebody has removed {tmp_path}/.checkpoint0.staging.parts"
     with job(command(tmp_path, 1, 600), tmp_path / "log", hints(mpiox_drain_rate=1, **parts)) as running:
         running.wait_for("closed 0", 120)
         (tmp_path / ".checkpoint0.staging.parts").unlink()
         for pid in running.delegates():
             os.kill(pid, signal.SIGUSR1)
         status, text = asked("wait", "--patience", "1s", tmp_path / "checkpoint0")
-        assert (status, "checkpoint0.staging.parts was removed" in text) == (1, True), text
+        assert (status, text.count(said)) == (1, 1), text
+        running.wait_for(said, 60)
+        assert "its .parts was removed" in asked("status", "--once")[1]
         assert subfiles.read(tmp_path / ".checkpoint0.staging") == checkpoint(0)
         (tmp_path / ".checkpoint0.staging").rename(tmp_path / "checkpoint0")
         assert asked("wait", "--timeout", "60s", tmp_path / "checkpoint0") == (0, "")
@@ -224,6 +227,20 @@ def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path, parts: dict[
             assert tool("rm", tmp_path / "checkpoint0")[0] == 0
             (tmp_path / "plain").rename(tmp_path / "checkpoint0")
         assert (tmp_path / "checkpoint0").read_bytes() == checkpoint(0)
+
+
+def test_what_says_who_has_bytes_is_removed_before_the_end(tmp_path: pathlib.Path) -> None:
+    """The job ends at once then, and says so as well; so does `wait` afterwards."""
+    said = f"{tmp_path}/checkpoint0 does not get its name: somebody has removed {tmp_path}/.checkpoint0.staging.parts"
+    with job(command(tmp_path, 1, 5), tmp_path / "log", hints(mpiox_drain_rate=1)) as running:
+        running.wait_for("closed 0", 120)
+        (tmp_path / ".checkpoint0.staging.parts").unlink()
+        assert running.status(120) is not None
+        assert not running.left(30), running.text()
+        assert said in running.text() and "check that the directory exists" not in running.text(), running.text()
+    status, text = asked("wait", tmp_path / "checkpoint0")
+    assert (status, text.count(said)) == (1, 1), text
+    assert (tmp_path / ".checkpoint0.staging").read_bytes() == checkpoint(0)
 
 
 @pytest.mark.parametrize("seed", [4, *slow(5, 6, 7)])
@@ -290,7 +307,7 @@ def test_what_the_file_system_refuses(tmp_path: pathlib.Path, parts: dict[str, i
     assert all(str(path) in said for path in caches.iterdir()), said
     recovered = [recover_cache(path) for path in caches.iterdir()]
     assert sum(moved for moved, _ in recovered) == CHECKPOINT_BYTES
-    assert not [path for _, failed in recovered for path in failed]
+    assert all(item.waits for _, failed in recovered for item in failed)
     assert not list(caches.iterdir())
     assert whole(folder / "checkpoint1") == checkpoint(1)
     assert names(folder) == {"checkpoint0", "checkpoint1"}

@@ -13,9 +13,9 @@ import pytest
 
 from mpiio_ext import delegates
 from support import subfiles
-from support.launch import launcher, preload_environment
-from support.processes import job
-from support.staged import PARTS, RANKS, asked, checkpoint, command, hints, names, send, whole
+from support.launch import launcher, marked_processes, preload_environment
+from support.processes import job, parent
+from support.staged import PARTS, RANKS, asked, checkpoint, command, hints, kill_at_once, names, whole
 from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -40,8 +40,9 @@ def test_the_folder_of_a_file_that_is_written(tmp_path: pathlib.Path, parts: dic
             f"{after}/.checkpoint0.staging"}  # fmt: skip
         status, text = asked("wait", "--timeout", "0s", path)
         assert (status, f"{path} is not written yet" in text) == (1, True), text
-        first = running.delegates()[0]
-        send({"delegate": [first], "node": [first, running.supervisors()[0]]}.get(kill, []), signal.SIGKILL)
+        first, other = running.delegates()
+        spared = {other, parent(other), running.process.pid}
+        kill_at_once({"delegate": [first], "node": set(marked_processes(running.marker)) - spared}.get(kill, []))
         for pid in running.delegates():
             os.kill(pid, signal.SIGUSR2)
         assert asked("wait", "--timeout", "60s", path) == (0, "")

@@ -95,12 +95,11 @@ static bool is_it(const struct stat *status, uint64_t device, uint64_t inode)
     return (uint64_t)status->st_dev == device && (uint64_t)status->st_ino == inode;
 }
 
-static bool has_name(const char *staging, uint64_t device, uint64_t inode)
+bool mpiox_storage_staging_has_name(const char *staging, uint64_t device, uint64_t inode)
 {
     struct stat status;
     const bool has = lstat(staging, &status) == 0 &&
                      (is_it(&status, device, inode) || mpiox_storage_subfiles_is_first(staging, device, inode));
-    errno = ENOENT;
     return has;
 }
 
@@ -139,7 +138,7 @@ int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, ui
     const int fd = open_parts(staging, O_RDWR);
     *renamed = false;
     if (fd < 0) /* without it nobody knows who else has bytes of the file, if that is still there by this name */
-        return errno == ENOENT && !has_name(staging, device, inode) ? 0 : errno;
+        return errno != ENOENT ? errno : mpiox_storage_staging_has_name(staging, device, inode) ? ENODATA : 0;
     int code = pwrite(fd, "+", 1, part) == 1 ? 0 : errno;
     const int others = code == 0 ? anybody_has(fd) : 0;
     if (others < 0)
@@ -175,7 +174,7 @@ bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t devic
         (void)!pread(fd, &mark, 1, part);
         close(fd);
     }
-    return mark != '+' && has_name(staging, device, inode);
+    return mark != '+' && mpiox_storage_staging_has_name(staging, device, inode);
 }
 
 /* ---- leftovers --------------------------------------------------------------------------------------------------- */
@@ -265,10 +264,10 @@ void mpiox_storage_staging_find(const char *staging, uint64_t device, uint64_t i
 {
     char aside[PATH_MAX];
     (void)snprintf(found, bytes, "%s", staging);
-    if (has_name(staging, device, inode))
+    if (mpiox_storage_staging_has_name(staging, device, inode))
         return;
     for (int number = 1; number <= ASIDE_MOST && aside_name(staging, number, aside, sizeof aside); number++) {
-        if (!has_name(aside, device, inode))
+        if (!mpiox_storage_staging_has_name(aside, device, inode))
             continue;
         if (strlen(aside) < bytes)
             memcpy(found, aside, strlen(aside) + 1);
@@ -322,10 +321,21 @@ const char *mpiox_storage_staging_shown(const char *path, char *room, size_t byt
     return mpiox_storage_staging_final(path, room, bytes) ? room : path;
 }
 
-void mpiox_storage_staging_clash(const char *staging, char *text, size_t bytes)
+bool mpiox_storage_staging_is_clash(int code)
 {
-    (void)snprintf(text, bytes, "is whole as %s, and does not get its name, which exists by now: rename one of them",
-                   staging);
+    return code == EEXIST || code == ENODATA;
+}
+
+void mpiox_storage_staging_clash(const char *staging, int code, char *text, size_t bytes)
+{
+    if (code == EEXIST)
+        (void)snprintf(text, bytes,
+                       "is whole as %s, and does not get its name, which exists by now: rename one of them", staging);
+    else
+        (void)snprintf(text, bytes,
+                       "does not get its name: somebody has removed %s.parts, which says who has bytes of it; rename "
+                       "%s when no I/O delegate (mpiio-ext delegates status), and no cache on a disk, has any left",
+                       staging, staging);
 }
 
 void mpiox_storage_staging_forget(const char *staging)

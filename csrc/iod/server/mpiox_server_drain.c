@@ -351,13 +351,13 @@ static void settle_name(mpiox_server *server, mpiox_file_record *record, bool re
     atomic_fetch_and(&record->flags, ~MPIOX_FILE_HIDDEN);
 }
 
-/* All is in the file, which keeps its staging name unless somebody takes away what has its own. */
-static void note_clash(mpiox_server *server, int32_t number)
+/* All that is here is in the file, which keeps its staging name unless somebody mends what is in its way. */
+static void note_clash(mpiox_server *server, int32_t number, int code)
 {
     mpiox_server_drain *drain = &server->files[number].drain;
     drain->clashes = true;
     if (!drain->told && server->tell_clash != NULL)
-        server->tell_clash(record_of(server, number)->path);
+        server->tell_clash(record_of(server, number)->path, code);
     drain->told = true;
 }
 
@@ -385,8 +385,8 @@ static bool end_file(mpiox_server *server, int32_t number)
         file->drain.again = mpiox_now() + first_pause_s;
     else
         note_failure(server, number, code);
-    if (code == EEXIST && has(server, number, MPIOX_FILE_HIDDEN))
-        note_clash(server, number);
+    if (mpiox_storage_staging_is_clash(code) && has(server, number, MPIOX_FILE_HIDDEN))
+        note_clash(server, number, code);
     if (code != 0)
         return true;
     settle_name(server, record, renamed);
@@ -457,8 +457,8 @@ static void drain_last(mpiox_server *server, int32_t number)
     const int code = make_whole(server, number, &renamed);
     if (code == 0 || code == EAGAIN) { /* another delegate does it */
         settle_name(server, record, renamed);
-    } else if (code == EEXIST && has(server, number, MPIOX_FILE_HIDDEN)) {
-        note_clash(server, number);
+    } else if (mpiox_storage_staging_is_clash(code) && has(server, number, MPIOX_FILE_HIDDEN)) {
+        note_clash(server, number, code);
     } else {
         (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "giving a file its name");
         mpiox_cache_add_error(&server->cache, number, &error);

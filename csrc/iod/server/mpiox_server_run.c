@@ -240,7 +240,7 @@ void mpiox_server_set_peers(mpiox_server *server, const mpiox_server_peers *peer
     server->peers = *peers;
 }
 
-void mpiox_server_set_tell_clash(mpiox_server *server, void (*tell)(const char *staging))
+void mpiox_server_set_tell_clash(mpiox_server *server, void (*tell)(const char *staging, int code))
 {
     server->tell_clash = tell;
 }

@@ -176,7 +176,7 @@ struct mpiox_server {
     int64_t closings;    /* files that were to be written behind their close, so far */
     bool open_touched;   /* one of them has had complete pages while it was open */
     mpiox_server_peers peers;
-    void (*tell_clash)(const char *staging);
+    void (*tell_clash)(const char *staging, int code);
     struct {
         double begun;            /* when the first file of the last checkpoint was closed; 0: none was */
         double interval, before; /* from the one before to it, and once more; 0: not known */

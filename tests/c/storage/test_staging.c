@@ -112,7 +112,7 @@ static void test_what_lies_beside_it_is_gone(void)
     CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 2), 0);
     CHECK_EQUAL(mpiox_storage_staging_begin(staging, 0), 0);
     unlink(parts);
-    CHECK_EQUAL(end(0, &renamed), ENOENT);
+    CHECK_EQUAL(end(0, &renamed), ENODATA);
     CHECK(!renamed && is_there(staging) && !is_there(path));
     unlink(staging);
     CHECK_EQUAL(mpiox_storage_staging_end(staging, 0, 1, 1, &renamed), 0); /* nobody wants it any more */
