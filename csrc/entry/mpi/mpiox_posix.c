@@ -8,8 +8,8 @@
  *            front, and these do nothing.
  * Guarantee. Nothing is allocated, locked or resolved but the next function, at its first call; so they may be called
  *            before constructors have run, in signal handlers, children and threads.
- * Limits.    Not here: what lists folders, extended attributes, mkdir() and its kin, exec() and the names that other
- *            programs are given, system calls that a program makes itself.
+ * Limits.    Not here: what lists folders, mkdir() and its kin, readlink(), exec() and the names that other programs
+ *            are given, system calls that a program makes itself.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,9 +17,13 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/types.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <utime.h>
 
@@ -198,11 +202,34 @@ OF_PATH(euidaccess, int, mode)
 OF_PATH(eaccess, int, mode)
 ONE(int, -1, faccessat, (int folder, const char *path, int mode, int flags), (folder, path, mode, flags), folder, path)
 
+OF_PATH(statfs, struct statfs *, out)
+OF_PATH(statfs64, struct statfs64 *, out)
+OF_PATH(statvfs, struct statvfs *restrict, out)
+OF_PATH(statvfs64, struct statvfs64 *restrict, out)
+ONE(char *, NULL, realpath, (const char *restrict path, char *restrict out), (path, out), AT_FDCWD, path)
+ONE(char *, NULL, __realpath_chk, (const char *path, char *out, size_t bytes), (path, out, bytes), AT_FDCWD, path)
+ONE(char *, NULL, canonicalize_file_name, (const char *path), (path), AT_FDCWD, path)
+
+/* ---- extended attributes ----------------------------------------------------------------------------------------- */
+
+#define ATTRIBUTES(prefix)                                                                                             \
+    ONE(ssize_t, -1, prefix##getxattr, (const char *path, const char *name, void *value, size_t bytes),                \
+        (path, name, value, bytes), AT_FDCWD, path)                                                                    \
+    ONE(ssize_t, -1, prefix##listxattr, (const char *path, char *list, size_t bytes), (path, list, bytes), AT_FDCWD,   \
+        path)                                                                                                          \
+    ONE(int, -1, prefix##setxattr, (const char *path, const char *name, const void *value, size_t bytes, int flags),   \
+        (path, name, value, bytes, flags), AT_FDCWD, path)                                                             \
+    ONE(int, -1, prefix##removexattr, (const char *path, const char *name), (path, name), AT_FDCWD, path)
+
+ATTRIBUTES()
+ATTRIBUTES(l)
+
 /* ---- changes ----------------------------------------------------------------------------------------------------- */
 
 OF_PATH(truncate, off_t, bytes)
 OF_PATH(truncate64, off64_t, bytes)
 OF_PATH(chmod, mode_t, mode)
+OF_PATH(lchmod, mode_t, mode)
 ONE(int, -1, fchmodat, (int folder, const char *path, mode_t mode, int flags), (folder, path, mode, flags), folder,
     path)
 ONE(int, -1, chown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD, path)
