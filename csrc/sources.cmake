@@ -94,6 +94,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/storage/mpiox_storage_subfiles.c
     csrc/core/storage/mpiox_storage_subfiles_files.c
     csrc/core/storage/mpiox_storage_subfiles_index.c
+    csrc/core/storage/mpiox_storage_subfiles_past.c
     csrc/core/storage/mpiox_storage_transfer.c
     csrc/core/storage/mpiox_storage_uring.c
     csrc/core/topology/mpiox_topology_bcast.c
@@ -231,6 +232,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/server/mpiox_server_files.c
     csrc/iod/server/mpiox_server_fill.c
     csrc/iod/server/mpiox_server_flush.c
+    csrc/iod/server/mpiox_server_folder.c
     csrc/iod/server/mpiox_server_order.c
     csrc/iod/server/mpiox_server_pages.c
     csrc/iod/server/mpiox_server_ranges.c
@@ -283,6 +285,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_pnetcdf.c
     csrc/entry/mpi/mpiox_posix.c
     csrc/entry/mpi/mpiox_posix_own.c
+    csrc/entry/mpi/mpiox_posix_unlink.c
     csrc/entry/mpi/mpiox_posix_wait.c
     csrc/entry/mpi/mpiox_launcher.c
     csrc/entry/mpi/mpiox_tools.c

@@ -4,21 +4,24 @@ tests/programs/delegates_staged_deaths.py closes checkpoints that its delegates 
 At a moment that is drawn something is killed: a delegate, or it and its supervisor, a rank (then launchers end the
 job), the launcher, or everything that runs. Then what was left is recovered, if there is anything. Or a node is lost:
 all but the other delegate, which has copies (level replica, caches in memory). At no time has a file its name before
-all of it is there.
+all of it is there, unless it is made when a delegate is dead: then the job has said so.
 """
 
 from __future__ import annotations
 
 import pathlib
 import random
+import re
 import shutil
 import signal
 import struct
 import subprocess
+import textwrap
 import time
 
 import pytest
 
+from mpiio_ext.delegates import status as delegates_status
 from mpiio_ext.delegates.cli_draining import recover_cache
 from support import fuzz
 from support.launch import launcher, marked_processes, preload_environment
@@ -70,7 +73,7 @@ def kill(running: Job, who: str, rng: random.Random) -> None:
 
 
 def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathlib.Path | None = None,
-        full: str = "") -> int:  # fmt: skip
+        full: str = "", within_s: float = 0.2) -> int:  # fmt: skip
     """Run it and kill; every checkpoint that was closed must be there. Returns how many were recovered from a disk.
 
     The disk of the caches is full by then (full="caches"), or that of the files is until it is over ("files").
@@ -89,18 +92,21 @@ def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathli
     after = rng.randrange(FILES)
     with job(command, folder / "log", env) as running:
         running.wait_for(f"closed {after}", LIMIT_S)
-        time.sleep(rng.random() * 0.2)
+        time.sleep(rng.random() * within_s)
         filler = fill(disk) if disk and full == "caches" else None
         certain = closed(running)
         kill(running, who, rng)
-        check_names(files, who)
-        assert running.status(LIMIT_S) is not None, running.text()
+        deadline_s = time.monotonic() + LIMIT_S
+        while running.process.poll() is None and time.monotonic() < deadline_s:
+            check_names(files, who, running)
+            time.sleep(0.02)
+        assert running.process.poll() is not None, running.text()
         assert not (left := running.left(GRACE_S)), f"{left}\n{running.text()}"
         text = f"{who} {seed} {certain}\n{running.text()}"
         certain = certain if who in ("rank", "launcher") else closed(running)
     check_names(files, text)
     recovered = [recover_cache(path) for path in sorted(caches.iterdir())]
-    assert all(moved >= 0 and not failed for moved, failed in recovered), f"{recovered}\n{text}"
+    assert all(moved >= 0 and all(item.waits for item in failed) for moved, failed in recovered), f"{recovered}\n{text}"
     assert not list(caches.iterdir()), text
     if filler:
         filler.unlink()
@@ -115,6 +121,55 @@ def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathli
 def test_what_was_closed_is_not_lost(tmp_path: pathlib.Path, who: str, parts: str) -> None:
     recovered = die(tmp_path, who, 0, parts)
     assert recovered > 0 or who != "everything"
+
+
+AFTER = """
+    import pathlib, sys, time
+    import numpy as np
+    from mpi4py import MPI
+
+    comm, folder = MPI.COMM_WORLD, pathlib.Path(sys.argv[1])
+    MPI.File.Open(MPI.COMM_SELF, str(folder / f"alone{comm.rank}"), MPI.MODE_CREATE | MPI.MODE_WRONLY).Close()
+    for number in range(4):
+        file = MPI.File.Open(comm, str(folder / f"file{number}"), MPI.MODE_CREATE | MPI.MODE_WRONLY)
+        file.Write_at(comm.rank * 50000, np.full(50000, 1 + comm.rank, "u1"))
+        print(f"open {number}", flush=True) if comm.rank == 0 else None
+        while number in (0, 2) and not (folder / f"go{number}").exists():
+            time.sleep(0.01)
+        file.Close()
+"""
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_what_is_made_after_a_death_is_said(tmp_path: pathlib.Path, parts: str) -> None:
+    """It has its own name at once, of which one line speaks; of subfiles the index says that it is being written.
+
+    What was open by then has no name before it is closed. Of files for which no delegates are asked for a line has
+    been said before.
+    """
+    hints = f"*:mpiox_delegates=2:{parts}mpiox_close=staged,alone*:mpiox_delegates=0"
+    env = {**preload_environment(), "MPIOX_HINTS": hints}
+    command = [str(launcher()), "-n", str(RANKS), "python", "-c", textwrap.dedent(AFTER), str(tmp_path)]
+    with job(command, tmp_path / "log", env) as running:
+        running.wait_for("open 0", LIMIT_S)
+        kill(running, "both", random.Random(1))
+        assert not (tmp_path / "file0").exists() and (tmp_path / ".file0.staging").exists()
+        (tmp_path / "go0").touch()
+        running.wait_for("open 2", LIMIT_S)
+        line = r"/(\w+): mpiox_close=staged needs I/O delegates \((.*)\): it has its own name while it is written"
+        said = sorted(re.findall(line, running.text()))
+        assert said == [*((f"alone{rank}", "none are asked for") for rank in range(RANKS)),
+                        ("file1", "a delegate of the job has died")], running.text()  # fmt: skip
+        assert (tmp_path / "file2").exists() and not (tmp_path / ".file2.staging").exists()
+        for name, status, state in ("file1", 0, ": whole"), ("file2", 1, ": is being written"):
+            done = subprocess.run(["mpiio-ext", "subfiles", "check", str(tmp_path / name)], capture_output=True,
+                                  text=True, timeout=LIMIT_S, check=False)  # fmt: skip
+            assert not parts or (done.returncode == status and f"{name}{state}" in done.stdout), done
+        (tmp_path / "go2").touch()
+        assert running.status(LIMIT_S) == 0 and not running.left(GRACE_S), running.text()
+    for number in range(4):
+        data = b"".join(bytes([1 + rank]) * 50000 for rank in range(RANKS))
+        assert whole(tmp_path / f"file{number}") == data, running.text()
 
 
 @pytest.mark.parametrize("who", ["delegate", *slow("both")])
@@ -220,6 +275,63 @@ def test_caches_of_before_a_restart_of_the_node(tmp_path: pathlib.Path) -> None:
     assert whole(files / "checkpoint0") == checkpoint(0)
 
 
+OPEN = """
+import os, sys, time
+from mpi4py import MPI
+
+comm, page, pages, path = MPI.COMM_WORLD, 16384, 40, sys.argv[1] + "/file"
+fh = MPI.File.Open(comm, path, MPI.MODE_CREATE | MPI.MODE_RDWR)
+def write(step):
+    at = (step * comm.size + comm.rank) * page * pages
+    fh.Write_at(at, bytes([1 + step * comm.size + comm.rank]) * (page * pages))
+write(0)
+comm.Barrier()
+if comm.rank == 0:
+    print("written 0", flush=True)
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.01)
+write(1)
+comm.Barrier()
+fh.Close()
+comm.Barrier()
+if comm.rank == 0:
+    print("closed", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("who", "parts"), [("delegate", ""), ("both", PARTS[1]), *slow(("both", ""),
+                                            ("delegate", PARTS[1]))])  # fmt: skip
+def test_while_an_open_file_is_written(tmp_path: pathlib.Path, who: str, parts: str) -> None:
+    """Level replica: its pages are written since nothing comes; then one of its delegates is killed in the middle."""
+    for seed in range(fuzz.examples(2, least=1)):
+        (folder := tmp_path / str(seed)).mkdir()
+        (files := folder / "files").mkdir()
+        hints = "*:mpiox_delegates=2:mpiox_delegate_cache=8m:mpiox_delegate_page=16k:striping_unit=16k:" \
+                f"mpiox_delegate_ack=replica:mpiox_close=staged:{parts}mpiox_drain_rate=300k"  # fmt: skip
+        env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1"}
+        command = [str(launcher()), "-n", "2", "python", "-c", OPEN, str(files), str(folder / "go")]
+        with job(command, folder / "log", env) as running:
+            running.wait_for("written 0", LIMIT_S)
+            until = time.monotonic() + LIMIT_S
+            while not (left := dirty_of(files)) or left[0] == left[1]:
+                assert time.monotonic() < until, running.text()
+            assert 0 < left[0] < left[1], "all of it is written: the kill is too late"
+            kill(running, who, random.Random(f"open {who} {seed}{parts}"))
+            (folder / "go").touch()
+            assert running.status(2 * LIMIT_S) == 0, running.text()
+            assert "closed" in running.text() and not running.left(GRACE_S), running.text()
+            assert "lost" not in running.text(), running.text()
+        assert names(files) == {"file"}
+        assert whole(files / "file") == b"".join(bytes([1 + part]) * (16384 * 40) for part in range(4))
+
+
+def dirty_of(files: pathlib.Path) -> tuple[int, int] | None:
+    """Return the dirty bytes of the file in a folder, and all that were deposited in the first step; None: not open."""
+    found = [file.dirty_bytes for item in delegates_status() for file in item.files
+             if file.path == f"{files}/.file.staging" and not file.replica]  # fmt: skip
+    return (sum(found), 2 * 16384 * 40) if found else None
+
+
 #: Of `small_disk`: two caches, and little else.
 DISK_KIB = 5 << 10
 
@@ -237,6 +349,6 @@ def test_deaths_on_full_disks(small_disk: pathlib.Path, tmp_path: pathlib.Path, 
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("who", WHO)
 def test_many_deaths(tmp_path: pathlib.Path, who: str, parts: str) -> None:
-    """A hundred moments of each kind."""
+    """A hundred moments of each kind, a third of them when most is closed, or all is written."""
     for seed in range(1, 101):
-        die(tmp_path / str(seed), who, seed, parts)
+        die(tmp_path / str(seed), who, seed, parts, within_s=0.2 if seed % 3 else 4)

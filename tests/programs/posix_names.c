@@ -5,134 +5,15 @@
  * the files that had a staging name, or bytes that delegates had, when the function was called: system calls made
  * directly look past any library.
  */
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
-#include <utime.h>
 
 #include "report.h"
 
-enum { BLOCK = 20000, NAME_BYTES = 400 };
+#include "posix_calls.h"
 
-static char folder[NAME_BYTES - 100], name[NAME_BYTES], other[NAME_BYTES];
+enum { BLOCK = 20000 };
+
 static int staged;
-
-/* So that the compiler does not know it. */
-static volatile int read_only = O_RDONLY;
-
-static long long sum_of(int fd)
-{
-    unsigned char data[4096];
-    long long sum = 0;
-    ssize_t got;
-
-    while (fd >= 0 && (got = read(fd, data, sizeof data)) > 0)
-        for (ssize_t i = 0; i < got; i++)
-            sum = (sum * 31 + data[i]) % 1000000007;
-    return sum;
-}
-
-/* Its result is printed, and *found. */
-static int opens(int fd, long long *found)
-{
-    *found = sum_of(fd);
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0 ? 0 : -1;
-}
-
-static int reads(FILE *file, long long *found)
-{
-    if (file == NULL)
-        return -1;
-    *found = sum_of(fileno(file));
-    fclose(file);
-    return 0;
-}
-
-static int size_of(int result, const struct stat *status, long long *found)
-{
-    *found = result == 0 ? (long long)status->st_size : -1;
-    return result;
-}
-
-typedef int old_stat(int version, const char *path, struct stat *out);
-
-/* A program of before glibc 2.33 calls it. */
-static int stat_of_old(const char *path, struct stat *out)
-{
-    void *function = dlsym(RTLD_DEFAULT, "__xstat");
-    old_stat *old;
-
-    memcpy(&old, &function, sizeof old);
-    return old != NULL ? old(1, path, out) : stat(path, out);
-}
-
-static int statx_size(int at, const char *relative, long long *found)
-{
-    struct statx out;
-    const int result = statx(at, relative, 0, STATX_SIZE, &out);
-
-    *found = result == 0 ? (long long)out.stx_size : -1;
-    return result;
-}
-
-/* X(name, what it does with `name`, which is `relative` in the folder `at`) */
-#define CALLS(X)                                                                                                       \
-    X(open, opens(open(name, O_RDONLY), found))                                                                        \
-    X(open_2, opens(open(name, read_only), found))                                                                     \
-    X(open_excl, opens(open(name, O_RDWR | O_CREAT | O_EXCL, 0640), found))                                            \
-    X(openat, opens(openat(at, relative, O_RDONLY), found))                                                            \
-    X(openat_2, opens(openat(at, relative, read_only), found))                                                         \
-    X(creat, opens(creat(name, 0600), found))                                                                          \
-    X(fopen, reads(fopen(name, "r"), found))                                                                           \
-    X(freopen, reads(freopen(name, "r", fopen("/dev/null", "r")), found))                                              \
-    X(rename, rename(name, other))                                                                                     \
-    X(renameat, renameat(at, relative, AT_FDCWD, other))                                                               \
-    X(renameat2, renameat2(at, relative, AT_FDCWD, other, 0))                                                          \
-    X(link, link(name, other))                                                                                         \
-    X(linkat, linkat(at, relative, AT_FDCWD, other, 0))                                                                \
-    X(symlink, symlink("anywhere", name))                                                                              \
-    X(symlinkat, symlinkat("anywhere", at, relative))                                                                  \
-    X(unlink, unlink(name))                                                                                            \
-    X(unlinkat, unlinkat(at, relative, 0))                                                                             \
-    X(remove, remove(name))                                                                                            \
-    X(stat, size_of(stat(name, &status), &status, found))                                                              \
-    X(lstat, size_of(lstat(name, &status), &status, found))                                                            \
-    X(fstatat, size_of(fstatat(at, relative, &status, 0), &status, found))                                             \
-    X(xstat, size_of(stat_of_old(name, &status), &status, found))                                                      \
-    X(statx, statx_size(at, relative, found))                                                                          \
-    X(access, access(name, R_OK))                                                                                      \
-    X(faccessat, faccessat(at, relative, R_OK, 0))                                                                     \
-    X(euidaccess, euidaccess(name, R_OK))                                                                              \
-    X(truncate, truncate(name, 12345))                                                                                 \
-    X(chmod, chmod(name, 0600))                                                                                        \
-    X(fchmodat, fchmodat(at, relative, 0600, 0))                                                                       \
-    X(chown, chown(name, (uid_t) - 1, (gid_t) - 1))                                                                    \
-    X(utime, utime(name, NULL))                                                                                        \
-    X(utimes, utimes(name, NULL))                                                                                      \
-    X(utimensat, utimensat(at, relative, NULL, 0))
-
-typedef int call(int at, const char *relative, long long *found);
-
-#define FUNCTION(what, does)                                                                                           \
-    static int call_##what(int at, const char *relative, long long *found)                                             \
-    {                                                                                                                  \
-        struct stat status;                                                                                            \
-                                                                                                                       \
-        (void)at, (void)relative, (void)found, (void)status;                                                           \
-        return does;                                                                                                   \
-    }
-#define ENTRY(what, does) {#what, call_##what},
-CALLS(FUNCTION)
-static const struct {
-    const char *name;
-    call *function;
-} calls[] = {CALLS(ENTRY)};
-enum { COUNT = sizeof calls / sizeof calls[0] };
 
 static int do_call(int which, const char *relative, long long *found)
 {

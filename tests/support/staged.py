@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from support import subfiles
-from support.launch import PROGRAMS, Launch
+from support.launch import PROGRAMS, Launch, launcher, preload_environment
 from support.processes import Job
 
 RANKS, BLOCK, BLOCKS = 3, 8192, 24
@@ -22,6 +23,22 @@ CHECKPOINTS = PROGRAMS / "delegates_staged_deaths.py"
 CHECKPOINT_BYTES = 36 * 5000
 #: FOLDER SEED.
 SCRATCH = PROGRAMS / "delegates_scratch.py"
+
+
+def command(folder: pathlib.Path, files: int, pause_s: float) -> list[str]:
+    """Return how CHECKPOINTS is started."""
+    return [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(folder), str(files), str(pause_s)]
+
+
+def hints(**more: str | int) -> dict[str, str]:
+    """Return the environment of a program with two delegates that write behind its closes."""
+    words = {"mpiox_delegates": 2, "mpiox_delegate_cache": "2m", "mpiox_delegate_page": "16k", "striping_unit": "16k",
+             "mpiox_close": "staged", **more}  # fmt: skip
+    return {**preload_environment(), "MPIOX_HINTS": "*:" + ":".join(f"{name}={value}" for name, value in words.items())}
+
+
+#: One file, or hints by which it is four subfiles, whose unit is no part of a page.
+PARTS: list[dict[str, int]] = [{}, {"mpiox_subfiles": 4, "mpiox_subfile_unit": 7000}]
 
 
 def checkpoint(number: int) -> bytes:
@@ -47,12 +64,23 @@ def names(folder: pathlib.Path) -> set[str]:
     return {path.name for path in folder.iterdir() if not path.name.endswith(".subfiles")}
 
 
-def check_names(folder: pathlib.Path, text: str) -> None:
-    """Whatever has its name is whole."""
-    for name in names(folder):
-        if name.startswith("checkpoint"):
-            number = int(name.removeprefix("checkpoint"))
-            assert whole(folder / name) == checkpoint(number), f"{name}\n{text}"
+def _is_being_written(path: pathlib.Path, number: int) -> bool:
+    """Tell whether it is not whole, and does not say that it is."""
+    if subfiles.is_index(path) and subfiles.read_index(path).size is None:
+        return True
+    same = subfiles.read(path) == checkpoint(number)
+    assert same or not subfiles.is_index(path), path.read_text()
+    return not same
+
+
+def check_names(folder: pathlib.Path, text: str, running: Job | None = None) -> None:
+    """Whatever has its name is whole. What a running job makes without delegates is not, which it has said before."""
+    numbers = [int(name.removeprefix("checkpoint")) for name in names(folder) if name.startswith("checkpoint")]
+    for number in numbers:
+        if _is_being_written(folder / f"checkpoint{number}", number):
+            lines = running.text() if running else ""
+            said = re.search(r"checkpoint(\d+): mpiox_close=staged needs I/O delegates", lines)
+            assert said and int(said[1]) <= number, f"checkpoint{number}\n{text}"
 
 
 def asked(*words: str | pathlib.Path) -> tuple[int, str]:

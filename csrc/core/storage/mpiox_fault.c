@@ -106,10 +106,22 @@ static int fault_close(mpiox_storage *storage)
     return action.sys_errno != 0 ? -action.sys_errno : rc;
 }
 
+static int fault_sync(mpiox_storage *storage)
+{
+    fault_state *state = storage->state;
+    mpiox_fault_action action = next_action(state, MPIOX_FAULT_SYNC);
+    mpiox_error error;
+    sleep_ms(action.delay_ms);
+    if (action.sys_errno != 0)
+        return -action.sys_errno;
+    return mpiox_storage_sync(state->inner, &error) == MPIOX_OK ? 0 : -error.sys_errno;
+}
+
 static const mpiox_storage_backend fault_backend = {
     .name = "fault",
     .transfer = fault_transfer,
     .close = fault_close,
+    .sync = fault_sync,
     .many = fault_many,
     .separate = true,
 };

@@ -4,7 +4,7 @@
  * The environment variable MPIOX_FAULT, which counts with MPIOX_TESTING=1 only (mpiox_testing.h), holds rules separated
  * by ';', each a list of KEY=VALUE separated by ',':
  *
- *   op=read|write|open|close|any  calls that the rule is about; "any" is read and write             (default any)
+ *   op=read|write|open|close|sync|any  calls that the rule is about; "any" is read and write        (default any)
  *   rank=N                        only on this rank of the file's communicator                      (default all)
  *   path=GLOB                     only files whose path matches, as fnmatch(3)                      (default all)
  *   after=N                       let N matching calls of a handle pass first                       (default 0)

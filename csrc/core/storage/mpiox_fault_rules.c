@@ -94,11 +94,8 @@ static int parse_op(const char *text, mpiox_fault_rule *rule)
         const char *name;
         unsigned ops;
     } names[] = {
-        {"read", MPIOX_FAULT_READ},
-        {"write", MPIOX_FAULT_WRITE},
-        {"open", MPIOX_FAULT_OPEN},
-        {"close", MPIOX_FAULT_CLOSE},
-        {"any", MPIOX_FAULT_READ | MPIOX_FAULT_WRITE},
+        {"read", MPIOX_FAULT_READ},   {"write", MPIOX_FAULT_WRITE}, {"open", MPIOX_FAULT_OPEN},
+        {"close", MPIOX_FAULT_CLOSE}, {"sync", MPIOX_FAULT_SYNC},   {"any", MPIOX_FAULT_READ | MPIOX_FAULT_WRITE},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i].name, text) == 0) {

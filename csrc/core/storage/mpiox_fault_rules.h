@@ -11,7 +11,8 @@ typedef enum mpiox_fault_op {
     MPIOX_FAULT_READ = 1,
     MPIOX_FAULT_WRITE = 2,
     MPIOX_FAULT_OPEN = 4,
-    MPIOX_FAULT_CLOSE = 8
+    MPIOX_FAULT_CLOSE = 8,
+    MPIOX_FAULT_SYNC = 16
 } mpiox_fault_op;
 
 typedef struct mpiox_fault_rule {

@@ -5,7 +5,6 @@
  * A file is there once its index is: subfiles are made first, under an ID that nothing has, and the index is put into
  * its place without replacing anything. What is new is made exclusively and through no link.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,13 +16,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_real_path.h"
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_lock.h"
 #include "mpiox_storage_subfiles_files.h"
 
 static const char head_line[] = "mpiio_ext subfiles ", suffix[] = ".subfiles";
 
-enum { INDEX_BYTES_MOST = 8 << 20, PERMISSIONS = 0666, FOLDER_PERMISSIONS = 0777, NAME_ROOM = 52, TAG_MOST = 99 };
+enum {
+    INDEX_BYTES_MOST = 8 << 20,
+    PERMISSIONS = 0666,
+    FOLDER_PERMISSIONS = 0777,
+    NAME_ROOM = 52,
+    TAG_MOST = 99,
+    TRIES = 9
+};
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
@@ -150,7 +157,7 @@ int mpiox_storage_subfiles_read(const char *path, mpiox_storage_subfiles *out, c
     const int code = mpiox_storage_subfiles_parse(text, bytes, out, why);
     if (code != MPIOX_OK)
         return code == MPIOX_E_NOMEM ? ENOMEM : EBADMSG;
-    out->index = realpath(path, NULL);
+    out->index = mpiox_real_path(path);
     const int failed = out->index == NULL ? errno : follow_folder(out);
     if (failed != 0)
         mpiox_storage_subfiles_free(out);
@@ -253,21 +260,24 @@ static int write_new(const char *path, const char *text, const struct stat *like
 }
 
 /* To `path`, with the permissions of the one before, if there is one. `made`: nothing has that name, and what has come
- * to be meanwhile is not replaced. */
-static int put_index(const mpiox_storage_subfiles *subfiles, const char *path, bool made)
+ * to be meanwhile is not replaced. `alone`: nobody else does this for the file. Its other name is the same each time
+ * then, so that what somebody has left who was killed goes with it. */
+static int put_index(const mpiox_storage_subfiles *subfiles, const char *path, bool made, bool alone)
 {
     const char *name = base_of(path);
     char temporary[PATH_MAX];
     struct stat before;
     if (strlen(name) + 32 > NAME_MAX ||
         (size_t)snprintf(temporary, sizeof temporary, "%.*s.%s.index-%016" PRIx64, (int)(name - path), path, name,
-                         random_number()) >= sizeof temporary)
+                         alone ? subfiles->id : random_number()) >= sizeof temporary)
         return ENAMETOOLONG;
     const bool is_there = lstat(subfiles->index, &before) == 0;
     if (!made && !is_there)
         return errno;
     char *text = mpiox_storage_subfiles_format(subfiles, name);
     int code = text != NULL ? write_new(temporary, text, is_there ? &before : NULL) : ENOMEM;
+    if (code == EEXIST && alone && unlink(temporary) == 0)
+        code = write_new(temporary, text, is_there ? &before : NULL);
     free(text);
     if (code != 0)
         return code;
@@ -291,11 +301,11 @@ static int open_first(const mpiox_storage_subfiles *subfiles)
 
 int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, mpiox_storage_guarding how)
 {
-    const int fd = open_first(subfiles);
-    if (fd < 0 || mpiox_storage_guard(fd, how) == 0)
-        return fd < 0 ? -1 : fd;
-    close(fd);
-    return -1;
+    const int fd = open_first(subfiles), code = fd < 0 ? -fd : mpiox_storage_guard(fd, how);
+    if (fd >= 0 && code != 0)
+        close(fd);
+    errno = code;
+    return code == 0 ? fd : -1;
 }
 
 bool mpiox_storage_subfiles_is_current(const mpiox_storage_subfiles *subfiles, int guard)
@@ -315,8 +325,7 @@ static void drop_guard(int *guard)
 
 /* ---- making and removing ----------------------------------------------------------------------------------------- */
 
-/* The subfiles up to `made` of them, and their folder if it is empty then. */
-static int remove_subfiles(const mpiox_storage_subfiles *subfiles, int32_t made)
+int mpiox_storage_subfiles_empty(const mpiox_storage_subfiles *subfiles, int32_t made)
 {
     char path[PATH_MAX];
     int code = 0;
@@ -326,6 +335,14 @@ static int remove_subfiles(const mpiox_storage_subfiles *subfiles, int32_t made)
         if (unlink(path) != 0 && errno != ENOENT && code == 0)
             code = errno;
     }
+    return code;
+}
+
+/* The subfiles up to `made` of them, and their folder if it is empty then. */
+static int remove_subfiles(const mpiox_storage_subfiles *subfiles, int32_t made)
+{
+    char path[PATH_MAX];
+    const int code = mpiox_storage_subfiles_empty(subfiles, made);
     if (code == 0 && mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path)) {
         *strrchr(path, '/') = '\0';
         const size_t length = strlen(path), ending = sizeof suffix - 1;
@@ -341,77 +358,6 @@ int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles)
         return unlink(subfiles->index) == 0 ? 0 : errno;
     const int code = remove_subfiles(subfiles, subfiles->count);
     return code != 0 ? code : unlink(subfiles->index) == 0 ? 0 : errno;
-}
-
-/* Is this a name that this library gives to subfiles, and of the first one? */
-static bool is_subfile_name(const char *name, bool *first)
-{
-    static const char digits[] = "0123456789";
-    if (strspn(name, "0123456789abcdef") != 16 || name[16] != '.')
-        return false;
-    const char *number = name + 17;
-    const size_t length = strspn(number, digits), tag = number[length] == '.' ? strspn(number + length + 1, digits) : 0;
-    *first = length == 1 && number[0] == '0';
-    return length >= 1 && length <= 4 && (number[length] == '\0' || (tag >= 1 && number[length + 1 + tag] == '\0'));
-}
-
-/* Remove the subfiles in a folder, or ask whether one of them is written (EBUSY). 0 or an errno. */
-static int empty_folder(const char *folder, bool remove)
-{
-    DIR *entries = opendir(folder);
-    int code = entries != NULL ? 0 : errno;
-    for (const struct dirent *entry; code == 0 && (entry = readdir(entries)) != NULL;) {
-        bool first;
-        if (!is_subfile_name(entry->d_name, &first) || (!remove && !first))
-            continue;
-        if (remove && unlinkat(dirfd(entries), entry->d_name, 0) != 0 && errno != ENOENT)
-            code = errno;
-        const int fd = remove ? -1 : openat(dirfd(entries), entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-        if (fd >= 0 && mpiox_storage_guard(fd, MPIOX_GUARD_LOOK) == EAGAIN)
-            code = EBUSY;
-        if (fd >= 0)
-            close(fd);
-    }
-    if (entries != NULL)
-        closedir(entries);
-    return code;
-}
-
-/* Does another index beside `path` speak of the subfiles in this folder? It was renamed, and they stayed. */
-static bool are_of_another(const char *path, const char *folder)
-{
-    const int length = (int)(base_of(path) - path);
-    char beside[PATH_MAX], first[PATH_MAX], real[PATH_MAX];
-    snprintf(beside, sizeof beside, "%.*s", length, length > 0 ? path : ".");
-    DIR *entries = opendir(length > 0 ? beside : ".");
-    bool are = entries == NULL || realpath(folder, real) == NULL;
-    for (const struct dirent *entry; !are && (entry = readdir(entries)) != NULL;) {
-        mpiox_storage_subfiles other;
-        const char *why;
-        if ((entry->d_type != DT_REG && entry->d_type != DT_UNKNOWN) || strcmp(entry->d_name, base_of(path)) == 0 ||
-            snprintf(beside, sizeof beside, "%.*s%s", length, path, entry->d_name) >= (int)sizeof beside ||
-            !mpiox_storage_subfiles_is_index(beside) || mpiox_storage_subfiles_read(beside, &other, &why) != 0)
-            continue;
-        are = mpiox_storage_subfiles_path(&other, 0, first, sizeof first) && strncmp(first, real, strlen(real)) == 0 &&
-              first[strlen(real)] == '/';
-        mpiox_storage_subfiles_free(&other);
-    }
-    if (entries != NULL)
-        closedir(entries);
-    return are;
-}
-
-bool mpiox_storage_subfiles_drop_emptied(const char *path)
-{
-    char folder[PATH_MAX];
-    struct stat status;
-    if (lstat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size != 0 ||
-        (size_t)snprintf(folder, sizeof folder, "%s.subfiles", path) >= sizeof folder || lstat(folder, &status) != 0 ||
-        !S_ISDIR(status.st_mode) || are_of_another(path, folder) || empty_folder(folder, false) != 0 ||
-        empty_folder(folder, true) != 0)
-        return false;
-    (void)rmdir(folder); /* others may have files in it */
-    return unlink(path) == 0;
 }
 
 /* Of a name without a tag, which gets one that is > 0. There is room for it. */
@@ -444,12 +390,19 @@ static int make_subfile(const mpiox_storage_subfiles *subfiles, int32_t number,
     }
 }
 
-/* EEXIST: something has the name of one. */
-static int make_subfiles(const mpiox_storage_subfiles *subfiles, const mpiox_storage_subfiles_places *places)
+/* The first one has the guard before there is another, so that nobody takes them for left ones. EEXIST: something has
+ * the name of one, or has removed the first. */
+static int make_subfiles(const mpiox_storage_subfiles *subfiles, const mpiox_storage_subfiles_places *places,
+                         int *guard)
 {
     for (int32_t i = 0; i < subfiles->count; i++) {
-        const int code = make_subfile(subfiles, i, places);
+        int code = make_subfile(subfiles, i, places);
+        if (code == 0 && i == 0) {
+            *guard = mpiox_storage_subfiles_guard(subfiles, MPIOX_GUARD_SHARED);
+            code = *guard < 0 || mpiox_storage_subfiles_is_current(subfiles, *guard) ? 0 : EEXIST;
+        }
         if (code != 0) {
+            drop_guard(guard);
             remove_subfiles(subfiles, i);
             return code;
         }
@@ -466,7 +419,7 @@ static char *absolute(const char *path)
         errno = ENAMETOOLONG;
         return NULL;
     }
-    real = realpath(folder[0] != '\0' ? folder : ".", NULL);
+    real = mpiox_real_path(folder[0] != '\0' ? folder : ".");
     if (real != NULL && asprintf(&out, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0)
         out = NULL;
     free(real);
@@ -490,7 +443,7 @@ static int make_folder(const mpiox_storage_subfiles *subfiles)
 static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_storage_subfiles_places *places,
                   int *guard)
 {
-    int code;
+    int code, tries = 0;
     do {
         out->id = random_number();
         code = name_subfiles(out, name);
@@ -498,12 +451,11 @@ static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_sto
             code = make_folder(out);
         if (code != 0)
             return code;
-        code = make_subfiles(out, places);
-    } while (code == EEXIST);
+        code = make_subfiles(out, places, guard);
+    } while (code == EEXIST || (code == ENOENT && tries++ < TRIES)); /* somebody has removed the empty folder */
     if (code != 0)
         return code;
-    *guard = mpiox_storage_subfiles_guard(out, MPIOX_GUARD_SHARED);
-    code = put_index(out, out->index, true);
+    code = put_index(out, out->index, true, true);
     if (code == 0)
         return 0;
     drop_guard(guard);
@@ -543,11 +495,10 @@ static int read_again(mpiox_storage_subfiles *subfiles)
     return code;
 }
 
-/* One at a time, where there are locks. 0 or an errno: what the index says now. */
-static int begin_change(mpiox_storage_subfiles *subfiles, int guard)
+/* One at a time, where there are locks: *locked. 0 or an errno: what the index says now. */
+static int begin_change(mpiox_storage_subfiles *subfiles, int guard, bool *locked)
 {
-    if (guard >= 0)
-        (void)mpiox_storage_guard(guard, MPIOX_GUARD_CHANGE);
+    *locked = guard >= 0 && mpiox_storage_guard(guard, MPIOX_GUARD_CHANGE) == 0;
     return read_again(subfiles);
 }
 
@@ -560,24 +511,26 @@ static int end_change(int guard, int code)
 
 int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int guard, bool *torn)
 {
-    int code = begin_change(subfiles, guard);
+    bool locked;
+    int code = begin_change(subfiles, guard, &locked);
     const bool writing = subfiles->size < 0;
     *torn = code == 0 && writing && guard >= 0 && mpiox_storage_guard(guard, MPIOX_GUARD_LOOK) == 0;
     if (code == 0 && !*torn) { /* a full disk may have no room for another index: one that is torn can be emptied */
         subfiles->size = -1;
         subfiles->writers = writing ? subfiles->writers + 1 : 1;
-        code = put_index(subfiles, subfiles->index, false);
+        code = put_index(subfiles, subfiles->index, false, locked);
     }
     return end_change(guard, code);
 }
 
 void mpiox_storage_subfiles_emptied(mpiox_storage_subfiles *subfiles, int guard, bool *torn)
 {
-    int code = begin_change(subfiles, guard);
+    bool locked;
+    int code = begin_change(subfiles, guard, &locked);
     const bool alone = guard < 0 || mpiox_storage_guard(guard, MPIOX_GUARD_OTHERS) == 0;
     if (code == 0 && alone && subfiles->size < 0 && subfiles->writers > 1) {
         subfiles->writers = 1;
-        code = put_index(subfiles, subfiles->index, false);
+        code = put_index(subfiles, subfiles->index, false, locked);
     }
     if (code == 0 && alone)
         *torn = false;
@@ -622,13 +575,14 @@ static int settle_sizes(mpiox_storage_subfiles *subfiles, bool stable)
 
 int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, int guard, bool stable)
 {
-    int code = begin_change(subfiles, guard);
+    bool locked;
+    int code = begin_change(subfiles, guard, &locked);
     if (code == 0 && subfiles->size < 0 && subfiles->writers > 1)
         subfiles->writers--;
     else if (code == 0)
         code = settle_sizes(subfiles, stable);
     if (code == 0)
-        code = put_index(subfiles, subfiles->index, false);
+        code = put_index(subfiles, subfiles->index, false, locked);
     return end_change(guard, code);
 }
 
@@ -688,14 +642,14 @@ static bool is_of(const char *path, uint64_t id)
 }
 
 /* Nobody else writes the file, or does this. */
-static int publish(mpiox_storage_subfiles *subfiles, const char *path)
+static int publish(mpiox_storage_subfiles *subfiles, const char *path, bool locked)
 {
     struct stat status;
     int code = sync_all(subfiles);
     if (code == 0 && lstat(path, &status) != 0) {
         code = settle_sizes(subfiles, true);
         if (code == 0)
-            code = put_index(subfiles, path, true);
+            code = put_index(subfiles, path, true, locked);
     } else if (code == 0) {
         code = EEXIST;
     }
@@ -723,12 +677,13 @@ int mpiox_storage_subfiles_publish(const char *staging, const char *name)
     if (code != 0)
         return code;
     int guard = open_first(&subfiles);
+    const int lock = guard >= 0 ? mpiox_storage_guard(guard, MPIOX_GUARD_ALONE) : ENOLCK;
     if (!beside(&subfiles, name, path))
         code = ENAMETOOLONG;
-    else if (guard >= 0 && mpiox_storage_guard(guard, MPIOX_GUARD_ALONE) == EAGAIN)
+    else if (lock == EAGAIN)
         code = EAGAIN;
     else
-        code = lstat(subfiles.index, &status) != 0 ? errno : publish(&subfiles, path);
+        code = lstat(subfiles.index, &status) != 0 ? errno : publish(&subfiles, path, lock == 0);
     drop_guard(&guard);
     mpiox_storage_subfiles_free(&subfiles);
     return code;

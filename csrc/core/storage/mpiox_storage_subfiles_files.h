@@ -37,7 +37,7 @@ bool mpiox_storage_subfiles_folder(const mpiox_storage_subfiles *subfiles, char 
  * size is wrong). */
 int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t *bad);
 /* Say to others that this process has the file open (SHARED, READS, BEHIND), until the descriptor that is returned is
- * closed; -1: there are no locks. Waits while somebody makes the file whole, or removes it. */
+ * closed; -1 with errno: there are no locks. Waits while somebody makes the file whole, or removes it. */
 int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, mpiox_storage_guarding how);
 /* Has the file whose guard that is still its subfiles? Else it was removed, or made one file, before. */
 bool mpiox_storage_subfiles_is_current(const mpiox_storage_subfiles *subfiles, int guard);
@@ -50,13 +50,24 @@ void mpiox_storage_subfiles_emptied(mpiox_storage_subfiles *subfiles, int guard,
 /* It writes no more, and what it wrote has come to the subfiles; not for one that was torn. The last one makes the file
  * whole: subfiles->size says so. `stable`: it was synced, and what this changes is. */
 int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, int guard, bool stable);
+/* Is it a copy of the index of another file, which has these subfiles and is still there? */
+bool mpiox_storage_subfiles_is_copy(const mpiox_storage_subfiles *subfiles);
+/* Remove the subfiles up to `made` of them. */
+int mpiox_storage_subfiles_empty(const mpiox_storage_subfiles *subfiles, int32_t made);
+/* Remove the subfiles, their folder if nothing else is in it, and the index; of a copy, the index. */
+int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles);
+
+/* ---- removed past MPI (mpiox_storage_subfiles_past.c) ------------------------------------------------------------ */
+
 /* Has somebody emptied the index past MPI, as PnetCDF does when it makes a file again? Then it goes, and so do its
  * subfiles, unless a process writes them. Has it gone? */
 bool mpiox_storage_subfiles_drop_emptied(const char *path);
-/* Is it a copy of the index of another file, which has these subfiles and is still there? */
-bool mpiox_storage_subfiles_is_copy(const mpiox_storage_subfiles *subfiles);
-/* Remove the subfiles, their folder if nothing else is in it, and the index; of a copy, the index. */
-int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles);
+/* Somebody is about to unlink the index at `path`, or to rename another file over it. False: it is none, or it has
+ * another name. Else nobody has the file open and nobody can open it until *guard is closed (-1: there is none), and
+ * end_unlink() follows if the index has gone; or *why says why the subfiles have to stay, and is NULL before. */
+bool mpiox_storage_subfiles_begin_unlink(const char *path, mpiox_storage_subfiles *out, int *guard, const char **why);
+/* Remove the subfiles, not their folder. NULL, or why they stay. */
+const char *mpiox_storage_subfiles_end_unlink(const mpiox_storage_subfiles *subfiles);
 
 /* ---- of an index with a staging name ----------------------------------------------------------------------------- */
 

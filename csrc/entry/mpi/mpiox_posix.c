@@ -1,14 +1,15 @@
 /*
  * mpiox_posix.c - functions of the C library that take a file's name, in front of it: they wait first where delegates
  *                 still write the file (mpiox_posix_wait.h), and leave the rest to the next function of that name.
+ *                 With the name of an index its subfiles go (mpiox_posix_unlink.h).
  *
  * Algorithm. Where this library is preloaded, or linked before the C library, the program and the libraries that it
  *            loads (netCDF, HDF5, Fortran's and Python's) find these. Loaded later, by a program's import, it is not in
  *            front, and these do nothing.
  * Guarantee. Nothing is allocated, locked or resolved but the next function, at its first call; so they may be called
  *            before constructors have run, in signal handlers, children and threads.
- * Limits.    Not here: what lists folders, extended attributes, mkdir() and its kin, exec() and the names that other
- *            programs are given, system calls that a program makes itself.
+ * Limits.    Not here: what lists folders, mkdir() and its kin, readlink(), exec() and the names that other programs
+ *            are given, system calls that a program makes itself.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,12 +17,17 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/types.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <utime.h>
 
+#include "mpiox_posix_unlink.h"
 #include "mpiox_posix_wait.h"
 
 #if defined(__x86_64__)
@@ -74,6 +80,20 @@ __attribute__((cold, noinline)) static void *find(_Atomic(void *) *found, const 
         waits_for_new;                                                                                                 \
         type_of_##name *next = next_##name();                                                                          \
         return next != NULL ? next arguments : (errno = ENOSYS, -1);                                                   \
+    }
+/* One that takes a name away, which `gone` is the path of. */
+#define TAKE(name, parameters, arguments, waits, folder, gone)                                                         \
+    NEXT(int, name, parameters)                                                                                        \
+    extern int name parameters;                                                                                        \
+    int name parameters                                                                                                \
+    {                                                                                                                  \
+        waits;                                                                                                         \
+        mpiox_posix_unlinking *index = mpiox_posix_unlink(__builtin_return_address(0), folder, gone);                  \
+        type_of_##name *next = next_##name();                                                                          \
+        const int result = next != NULL ? next arguments : (errno = ENOSYS, -1);                                       \
+        if (__builtin_expect(index != NULL, 0))                                                                        \
+            mpiox_posix_unlinked(index, result == 0);                                                                  \
+        return result;                                                                                                 \
     }
 /* A name that a C library may have, or an older one. */
 #define STAT(name, parameters, arguments, folder, path, older, older_parameters, older_arguments)                      \
@@ -141,19 +161,25 @@ FREOPEN(freopen64)
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-TWO(rename, (const char *old, const char *new), (old, new), WAIT_BELOW(AT_FDCWD, old), WAIT(AT_FDCWD, new))
-TWO(renameat, (int from, const char *old, int to, const char *new), (from, old, to, new), WAIT_BELOW(from, old),
-    WAIT(to, new))
-TWO(renameat2, (int from, const char *old, int to, const char *new, unsigned flags), (from, old, to, new, flags),
-    WAIT_BELOW(from, old), WAIT_BELOW(to, new))
+#define BOTH(old, new)                                                                                                 \
+    do {                                                                                                               \
+        old;                                                                                                           \
+        new;                                                                                                           \
+    } while (0)
+TAKE(rename, (const char *old, const char *new), (old, new), BOTH(WAIT_BELOW(AT_FDCWD, old), WAIT(AT_FDCWD, new)),
+     AT_FDCWD, new)
+TAKE(renameat, (int from, const char *old, int to, const char *new), (from, old, to, new),
+     BOTH(WAIT_BELOW(from, old), WAIT(to, new)), to, new)
+TAKE(renameat2, (int from, const char *old, int to, const char *new, unsigned flags), (from, old, to, new, flags),
+     BOTH(WAIT_BELOW(from, old), WAIT_BELOW(to, new)), to, flags == 0 ? new : NULL) /* else nothing is replaced */
 TWO(link, (const char *old, const char *new), (old, new), WAIT(AT_FDCWD, old), WAIT(AT_FDCWD, new))
 TWO(linkat, (int from, const char *old, int to, const char *new, int flags), (from, old, to, new, flags),
     WAIT(from, old), WAIT(to, new))
 TWO(symlink, (const char *target, const char *path), (target, path), , WAIT(AT_FDCWD, path))
 TWO(symlinkat, (const char *target, int folder, const char *path), (target, folder, path), , WAIT(folder, path))
-ONE(int, -1, unlink, (const char *path), (path), AT_FDCWD, path)
-ONE(int, -1, unlinkat, (int folder, const char *path, int flags), (folder, path, flags), folder, path)
-ONE(int, -1, remove, (const char *path), (path), AT_FDCWD, path)
+TAKE(unlink, (const char *path), (path), WAIT(AT_FDCWD, path), AT_FDCWD, path)
+TAKE(unlinkat, (int folder, const char *path, int flags), (folder, path, flags), WAIT(folder, path), folder, path)
+TAKE(remove, (const char *path), (path), WAIT(AT_FDCWD, path), AT_FDCWD, path)
 
 /* ---- what is known of them --------------------------------------------------------------------------------------- */
 
@@ -176,11 +202,34 @@ OF_PATH(euidaccess, int, mode)
 OF_PATH(eaccess, int, mode)
 ONE(int, -1, faccessat, (int folder, const char *path, int mode, int flags), (folder, path, mode, flags), folder, path)
 
+OF_PATH(statfs, struct statfs *, out)
+OF_PATH(statfs64, struct statfs64 *, out)
+OF_PATH(statvfs, struct statvfs *restrict, out)
+OF_PATH(statvfs64, struct statvfs64 *restrict, out)
+ONE(char *, NULL, realpath, (const char *restrict path, char *restrict out), (path, out), AT_FDCWD, path)
+ONE(char *, NULL, __realpath_chk, (const char *path, char *out, size_t bytes), (path, out, bytes), AT_FDCWD, path)
+ONE(char *, NULL, canonicalize_file_name, (const char *path), (path), AT_FDCWD, path)
+
+/* ---- extended attributes ----------------------------------------------------------------------------------------- */
+
+#define ATTRIBUTES(prefix)                                                                                             \
+    ONE(ssize_t, -1, prefix##getxattr, (const char *path, const char *name, void *value, size_t bytes),                \
+        (path, name, value, bytes), AT_FDCWD, path)                                                                    \
+    ONE(ssize_t, -1, prefix##listxattr, (const char *path, char *list, size_t bytes), (path, list, bytes), AT_FDCWD,   \
+        path)                                                                                                          \
+    ONE(int, -1, prefix##setxattr, (const char *path, const char *name, const void *value, size_t bytes, int flags),   \
+        (path, name, value, bytes, flags), AT_FDCWD, path)                                                             \
+    ONE(int, -1, prefix##removexattr, (const char *path, const char *name), (path, name), AT_FDCWD, path)
+
+ATTRIBUTES()
+ATTRIBUTES(l)
+
 /* ---- changes ----------------------------------------------------------------------------------------------------- */
 
 OF_PATH(truncate, off_t, bytes)
 OF_PATH(truncate64, off64_t, bytes)
 OF_PATH(chmod, mode_t, mode)
+OF_PATH(lchmod, mode_t, mode)
 ONE(int, -1, fchmodat, (int folder, const char *path, mode_t mode, int flags), (folder, path, mode, flags), folder,
     path)
 ONE(int, -1, chown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD, path)

@@ -2,7 +2,9 @@
 #include "mpiox_posix_own.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden"))); /* by the linker: where this library is */
 extern const char _end[] __attribute__((visibility("hidden")));
@@ -30,4 +32,16 @@ bool mpiox_posix_is_own(const void *caller)
 bool mpiox_posix_is_in_front(void)
 {
     return dlsym(RTLD_DEFAULT, "open") != dlsym(RTLD_NEXT, "open");
+}
+
+bool mpiox_posix_path(int folder, const char *path, char out[PATH_MAX])
+{
+    int length = folder == AT_FDCWD || path[0] == '/' ? snprintf(out, PATH_MAX, "%s", path)
+                                                      : snprintf(out, PATH_MAX, "/proc/self/fd/%d/%s", folder, path);
+
+    if (path[0] == '\0' || length < 0 || length >= PATH_MAX)
+        return false;
+    while (length > 1 && out[length - 1] == '/')
+        out[--length] = '\0';
+    return true;
 }

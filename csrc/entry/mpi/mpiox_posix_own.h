@@ -8,6 +8,7 @@
 #ifndef MPIOX_POSIX_OWN_H
 #define MPIOX_POSIX_OWN_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 /* What this thread does between the two is done by the MPI library, for this one. */
@@ -17,5 +18,7 @@ void mpiox_posix_leave(void);
 bool mpiox_posix_is_own(const void *caller);
 /* Do calls of the program come to mpiox_posix.c, or was this library loaded too late? */
 bool mpiox_posix_is_in_front(void);
+/* A path from the current folder, without slashes at its end. False: it is too long, or none. Pure. */
+bool mpiox_posix_path(int folder, const char *path, char out[PATH_MAX]);
 
 #endif

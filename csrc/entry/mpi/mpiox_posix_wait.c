@@ -129,26 +129,15 @@ static bool await_hidden(char path[PATH_MAX])
 
 static void await_below(mpiox_service *service, const char *path)
 {
-    char folder[PATH_MAX], file[PATH_MAX];
+    char folder[PATH_MAX], file[PATH_MAX], staging[PATH_MAX];
     struct stat status;
 
     if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode) || realpath(path, folder) == NULL)
         return;
-    for (int32_t at = 0; mpiox_forwarded_next_draining(service, folder, &at, file);)
-        mpiox_mpi_staging_await_path(file);
-}
-
-/* A path from the current folder, without slashes at its end. False: it is too long, or none. */
-static bool take(int folder, const char *path, char out[PATH_MAX])
-{
-    int length = folder == AT_FDCWD || path[0] == '/' ? snprintf(out, PATH_MAX, "%s", path)
-                                                      : snprintf(out, PATH_MAX, "/proc/self/fd/%d/%s", folder, path);
-
-    if (path[0] == '\0' || length < 0 || length >= PATH_MAX)
-        return false;
-    while (length > 1 && out[length - 1] == '/')
-        out[--length] = '\0';
-    return true;
+    for (int32_t at = 0; mpiox_forwarded_next_draining(service, folder, &at, file);) {
+        if (!mpiox_storage_staging_name(file, staging, sizeof staging) || !is_open_here(staging))
+            mpiox_mpi_staging_await_path(file);
+    }
 }
 
 void mpiox_posix_wait_for(const void *caller, int folder, const char *path, bool below)
@@ -160,7 +149,7 @@ void mpiox_posix_wait_for(const void *caller, int folder, const char *path, bool
     if (path == NULL || service == NULL || mpiox_posix_is_own(caller) || !mpiox_forwarded_may_hold(service) ||
         getpid() != service->process)
         return;
-    if (take(folder, path, text) && !await_hidden(text)) { /* it has followed the links */
+    if (mpiox_posix_path(folder, path, text) && !await_hidden(text)) { /* it has followed the links */
         await_named(service, text);
         if (below)
             await_below(service, text);

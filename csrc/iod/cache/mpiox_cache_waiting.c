@@ -61,7 +61,10 @@ void mpiox_cache_wait_step(const mpiox_cache *cache, mpiox_cache_wait *wait, int
         atomic_exchange(&telling, true))
         return;
     wait->told = true;
-    own.tell(cache, op, file, page, wait->seconds,
+    const char *path = wait->path != NULL ? wait->path : "";
+    if (file >= 0 && file < MPIOX_CACHE_MAX_FILES)
+        path = cache->header->files[file].path;
+    own.tell(cache, op, path, page, wait->seconds,
              atomic_load_explicit(&cache->header->beat, memory_order_relaxed) != wait->beat);
 }
 

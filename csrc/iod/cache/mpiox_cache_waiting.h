@@ -16,7 +16,9 @@
 
 enum { /* what is waited for besides the answers to requests (enum mpiox_op, above 0) */
        MPIOX_WAITS_FOR_SLOT = -1,
-       MPIOX_WAITS_FOR_FRAME = -2 /* a page on which the delegate works */
+       MPIOX_WAITS_FOR_FRAME = -2,  /* a page on which the delegate works */
+       MPIOX_WAITS_FOR_NAME = -3,   /* that of a file that was closed */
+       MPIOX_WAITS_FOR_EARLIER = -4 /* what an earlier job has left */
 };
 
 typedef struct mpiox_cache_wait { /* start from {0} */
@@ -24,14 +26,16 @@ typedef struct mpiox_cache_wait { /* start from {0} */
     uint32_t beat;                /* of the delegate when the wait began */
     int32_t entry;                /* of waiters[], + 1; 0: none */
     bool told;
+    const char *path; /* of a file that is not known by its number, or NULL */
 } mpiox_cache_wait;
 
 /* What a process does about its waits. Plain data. */
 typedef struct mpiox_cache_patience {
     double seconds; /* after which a wait is told; 0: never */
     int32_t rank;   /* of the program; -1: not known */
-    /* runs: the delegate has raised its beat since the wait began. Any thread; does not wait for the delegate. */
-    void (*tell)(const mpiox_cache *cache, int32_t op, int32_t file, int64_t page, double seconds, bool runs);
+    /* runs: the delegate has raised its beat since the wait began. path: "" where it is about no file. Any thread; does
+     * not wait for the delegate. */
+    void (*tell)(const mpiox_cache *cache, int32_t op, const char *path, int64_t page, double seconds, bool runs);
 } mpiox_cache_patience;
 
 /* From now on in this process. Before threads use delegates. */

@@ -25,6 +25,10 @@ const char *mpiox_ring_op_name(int32_t op)
         return "waits for a free request";
     case MPIOX_WAITS_FOR_FRAME:
         return "waits for a page that is being worked on";
+    case MPIOX_WAITS_FOR_NAME:
+        return "search for a file that goes to stable storage and gets its name";
+    case MPIOX_WAITS_FOR_EARLIER:
+        return "what an earlier job has left is brought to its files first";
     case MPIOX_OP_OPEN:
         return "open";
     case MPIOX_OP_CLOSE:
@@ -174,7 +178,10 @@ static bool wait_for_answer(void *context)
 
 int mpiox_ring_call(const mpiox_cache *cache, mpiox_slot *slot, const mpiox_idle *idle)
 {
-    call_wait context = {.cache = cache, .slot = slot, .idle = idle, .op = slot->op, .file = slot->file};
+    const bool by_path = slot->op == MPIOX_OP_OPEN || slot->op == MPIOX_OP_HOLD;
+    call_wait context = {.cache = cache, .slot = slot, .idle = idle, .op = slot->op};
+    context.file = by_path ? -1 : slot->file;
+    context.wait.path = by_path ? slot->text : NULL;
     context.page = slot->op == MPIOX_OP_PAGE ? slot->page : -1;
     const mpiox_idle watching = {wait_for_answer, &context};
     atomic_store(&slot->done.value, 0);

@@ -41,7 +41,8 @@ enum mpiox_op {
      * MPIOX_E_FULL: of a read of a scratch file, there is no room for it, and the file holds what there is of it */
     MPIOX_OP_PAGE,
     /* Flush barrier: bring pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as
-     * well; arg[3] = 1: drop the pages afterwards (nothing stale is left). -> result of this; the deferred errors stay
+     * well; arg[3] = 1: drop the pages afterwards (nothing stale is left); 2: what cannot be written stays dirty, and
+     * the result is its error. -> result of this; the deferred errors stay
      * in the record for mpiox_cache_take_errors(). Writers meanwhile are legal; what they deposit may be included or
      * not */
     MPIOX_OP_FLUSH,
@@ -74,9 +75,11 @@ enum mpiox_op {
     MPIOX_OP_OWNER,
     /* text = absolute path: is this file still to be written behind its close, or open under a staging name? Then it is
      * opened once more, by nobody, and keeps its name until MPIOX_OP_CLOSE. -> arg[0] = MPIOX_HOLD_*, arg[1] = 1: a
-     * scratch file, 2: others keep copies, arg[2] = 1: it is being written, file = index. arg[0] = n > 0: that of
-     * copies of what delegate n - 1 had of it: it is dead, so they are written now -> SOON until they are, NONE, or
-     * FAILED. arg[0] < 0: copies of it are not needed any more */
+     * scratch file, 2: others keep copies, arg[2] = 1: it is being written, arg[3] = milliseconds that a call of the
+     * delegate on it has lasted so far (0: none is under way; INT64_MAX with file = -1: what an earlier job has left is
+     * brought to the files), file = index. arg[0] = n > 0: that of copies of what delegate n - 1 had of it: it is
+     * dead, so they are written now -> SOON until they are (with file and arg[3]), NONE, or FAILED. arg[0] < 0: copies
+     * of it are not needed any more */
     MPIOX_OP_HOLD,
     /* Where the liveness service (mpiox_process_liveness.h) of delegate number `page` is, of whose files copies will be
      * kept here: arg[0], arg[1] = its secret, arg[2] = port, text = addresses, with blanks between */

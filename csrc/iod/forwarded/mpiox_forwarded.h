@@ -30,12 +30,14 @@
 
 #include "mpiox_file.h"
 #include "mpiox_service.h"
+#include "mpiox_service_patience.h"
 
 typedef struct mpiox_forwarded mpiox_forwarded;
 
 /* For a file that was just opened. Collective over the file's ranks, blocking, agreed: every rank gets one, or none
  * does and *reason says why not. */
 int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, mpiox_forwarded **out, const char **reason);
+extern const char mpiox_forwarded_death[]; /* a *reason: it holds for all files that are opened from now on */
 /* Bring everything to the file and let go of the delegates. Collective, blocking; the same *error on all ranks: the
  * deferred error at the lowest offset, with the number of the others and where they end. NULL-safe. Afterwards only
  * mpiox_forwarded_stats() and _free(). */
@@ -112,8 +114,12 @@ bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold); /* it is
 bool mpiox_forwarded_hold_is_copied(const mpiox_forwarded_hold *hold);
 /* Nobody has it open, and the file system takes its bytes? */
 bool mpiox_forwarded_hold_is_written(const mpiox_forwarded_hold *hold);
+/* Who waits until it is not held any more asks again and again: say so where a call of a delegate on it lasts long.
+ * path: by which it is held. Local. */
+void mpiox_forwarded_hold_wait(const mpiox_forwarded_hold *hold, mpiox_service_wait *wait, const char *path);
 void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const char *path);
-/* All of it is in the file, and nothing is cached. Local, blocking. 0, or the first failure. */
+/* All of it is in the file, and nothing is cached. Local, blocking. 0, or the first failure: what cannot be written
+ * stays with its delegates. */
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error);
 void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold); /* what is cached is not written any more */
 /* Let it go; soon: somebody waits until it is whole. NULL-safe. */

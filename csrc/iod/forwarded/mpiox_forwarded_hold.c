@@ -7,6 +7,9 @@
  *            they are let go. While a delegate is just ending the file, or brings to the files what an earlier job has
  *            left, nothing is held, and all are asked again. What a dead one had of it is first written by who keeps
  *            copies, if there are any.
+ * Waits.     They have no limit, as those of the file system's own calls have none: an error would leave a program
+ *            without a file that is safe, and servers come back. A rank that has waited for one call of a delegate
+ *            says so (mpiox_service_patience.h).
  * Limits.    Delegates of this node are looked at first, which costs nothing. Those of other nodes are asked where the
  *            hints of the job, or of a file that this process has opened, say that there may be such files.
  */
@@ -18,13 +21,20 @@
 #include <unistd.h>
 
 #include "mpiox_forwarded_impl.h"
+#include "mpiox_real_path.h"
 #include "mpiox_storage_staging.h"
 
 struct mpiox_forwarded_hold {
     mpiox_service *service;
     bool scratch, copied, written;
+    struct { /* the call on the file that has lasted longest */
+        int32_t delegate, op, file;
+        int64_t ms; /* 0: there is none */
+    } lasts;
     int32_t index[]; /* [service->count] of the record; -1: that delegate has none */
 };
+
+enum { LONG_MS = 1000 }; /* of a call: none of them before is a reason to say so */
 
 static atomic_bool seen; /* this process has opened such a file */
 
@@ -130,6 +140,27 @@ static void release(const mpiox_forwarded_hold *hold, int how)
     tell_all(hold, &slot, &ignored);
 }
 
+static void note_call(mpiox_forwarded_hold *hold, int32_t delegate, const mpiox_slot *answer)
+{
+    if (answer->arg[3] <= hold->lasts.ms)
+        return;
+    hold->lasts.delegate = delegate;
+    hold->lasts.op = answer->arg[0] == MPIOX_HOLD_SOON ? MPIOX_WAITS_FOR_NAME : MPIOX_OP_HOLD;
+    if (answer->arg[3] == INT64_MAX)
+        hold->lasts.op = MPIOX_WAITS_FOR_EARLIER;
+    hold->lasts.file = answer->file;
+    hold->lasts.ms = answer->arg[3];
+}
+
+void mpiox_forwarded_hold_wait(const mpiox_forwarded_hold *hold, mpiox_service_wait *wait, const char *path)
+{
+    if (hold->lasts.ms >= LONG_MS)
+        mpiox_service_patience_step(wait, &hold->service->delegates[hold->lasts.delegate], hold->lasts.op,
+                                    hold->lasts.file, path);
+    else
+        mpiox_service_patience_end(wait);
+}
+
 /* MPIOX_HOLD_* of all of them together. SOON if one says so: it may just give the file its name, and what others have
  * held does not keep it from that. Then none has it held. */
 static int ask_all(mpiox_forwarded_hold *hold, const char *path)
@@ -137,6 +168,7 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path)
     bool held = false, soon = false;
 
     hold->written = true;
+    hold->lasts.ms = 0;
     for (int32_t i = 0; i < hold->service->count; i++) {
         mpiox_slot slot = {.op = MPIOX_OP_HOLD};
 
@@ -144,6 +176,7 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path)
         snprintf(slot.text, sizeof slot.text, "%s", path);
         if (mpiox_forwarded_request_of(&hold->service->delegates[i], &slot) != MPIOX_OK)
             continue;
+        note_call(hold, i, &slot);
         soon |= slot.arg[0] == MPIOX_HOLD_SOON;
         if (slot.arg[0] != MPIOX_HOLD_HELD)
             continue;
@@ -158,19 +191,31 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path)
     return soon ? MPIOX_HOLD_SOON : held ? MPIOX_HOLD_HELD : MPIOX_HOLD_NONE;
 }
 
-/* What one delegate, which is dead, had of it. False: it cannot be written. */
+/* What delegate i has copies of, of what another one, which is dead, had of the file. False: it cannot be written. */
+static bool restore_at(const mpiox_service *service, int32_t i, int32_t dead, const char *path)
+{
+    mpiox_service_wait wait = {.delegate = NULL};
+    mpiox_slot slot;
+    int code;
+
+    for (;;) {
+        slot = (mpiox_slot){.op = MPIOX_OP_HOLD, .arg = {dead + 1}};
+        snprintf(slot.text, sizeof slot.text, "%s", path);
+        code = mpiox_forwarded_request_of(&service->delegates[i], &slot);
+        if (code != MPIOX_OK || slot.arg[0] != MPIOX_HOLD_SOON)
+            break;
+        if (slot.arg[3] >= LONG_MS)
+            mpiox_service_patience_step(&wait, &service->delegates[i], MPIOX_OP_HOLD, slot.file, path);
+        poll(NULL, 0, 1);
+    }
+    mpiox_service_patience_end(&wait);
+    return code != MPIOX_OK || slot.arg[0] != MPIOX_HOLD_FAILED;
+}
+
 static bool restore(const mpiox_service *service, int32_t dead, const char *path)
 {
     for (int32_t i = 0; i < service->count; i++) {
-        mpiox_slot slot;
-        int code;
-
-        do {
-            slot = (mpiox_slot){.op = MPIOX_OP_HOLD, .arg = {dead + 1}};
-            snprintf(slot.text, sizeof slot.text, "%s", path);
-            code = i != dead ? mpiox_forwarded_request_of(&service->delegates[i], &slot) : MPIOX_E_UNSUPPORTED;
-        } while (code == MPIOX_OK && slot.arg[0] == MPIOX_HOLD_SOON && poll(NULL, 0, 1) == 0);
-        if (code == MPIOX_OK && slot.arg[0] == MPIOX_HOLD_FAILED)
+        if (i != dead && !restore_at(service, i, dead, path))
             return false;
     }
     return true;
@@ -204,15 +249,19 @@ static bool restore_all(const mpiox_service *service, const char *path)
 mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path)
 {
     mpiox_forwarded_hold *hold = malloc(sizeof *hold + (size_t)service->count * sizeof hold->index[0]);
-    char *real = realpath(path, NULL);
+    char *real = mpiox_real_path(path);
+    mpiox_service_wait wait = {.delegate = NULL};
     int result = MPIOX_HOLD_NONE;
 
     if (hold) {
         hold->service = service;
         hold->scratch = hold->copied = hold->written = false;
     }
-    while (hold && real && (result = ask_all(hold, real)) == MPIOX_HOLD_SOON)
+    while (hold && real && (result = ask_all(hold, real)) == MPIOX_HOLD_SOON) {
+        mpiox_forwarded_hold_wait(hold, &wait, real);
         poll(NULL, 0, 1);
+    }
+    mpiox_service_patience_end(&wait);
     /* Gone: a delegate has given the file its name, and another one has not noticed yet. */
     const bool fine = !real || (restore_all(service, real) && access(real, F_OK) == 0);
 
@@ -243,7 +292,7 @@ bool mpiox_forwarded_hold_is_written(const mpiox_forwarded_hold *hold)
 
 void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const char *path)
 {
-    char *real = realpath(path, NULL);
+    char *real = mpiox_real_path(path);
 
     for (int32_t i = 0; real && i < hold->service->count; i++) {
         mpiox_slot slot = {.op = MPIOX_OP_HOLD, .arg = {-1}};
@@ -259,6 +308,9 @@ int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *er
     mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
 
     slot.arg[1] = INT64_MAX;
+    slot.arg[3] = 2;
+    if (tell_all(hold, &slot, error) != MPIOX_OK)
+        return error->code;
     slot.arg[3] = 1;
     return tell_all(hold, &slot, error);
 }

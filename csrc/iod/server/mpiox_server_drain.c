@@ -33,6 +33,7 @@
 
 #include "mpiox_server_files.h"
 #include "mpiox_server_flush.h"
+#include "mpiox_server_folder.h"
 #include "mpiox_server_replica.h"
 #include "mpiox_server_scratch.h"
 #include "mpiox_storage_staging.h"
@@ -64,6 +65,26 @@ static bool is_draining(const mpiox_server *server, int32_t file)
 static bool keeps_copies(const mpiox_server *server, int32_t file)
 {
     return has(server, file, MPIOX_FILE_REPLICA) && !server->files[file].drain.restores;
+}
+
+/* Around what is done with the lock let go. */
+static void begin_call(mpiox_server *server, mpiox_server_file *file)
+{
+    file->drain.ending = true;
+    file->called = mpiox_now();
+    pthread_mutex_unlock(&server->lock);
+}
+
+static void end_call(mpiox_server *server, mpiox_server_file *file)
+{
+    pthread_mutex_lock(&server->lock);
+    file->drain.ending = false;
+}
+
+/* Milliseconds since a call on the file that is under way began, or one beside it ended; 0: there is none. */
+static int64_t lasts_ms(const mpiox_server_file *file)
+{
+    return file->drain.ending || file->writers > 0 ? (int64_t)(1e3 * (mpiox_now() - file->called)) : 0;
 }
 
 /* ---- closing and holding ----------------------------------------------------------------------------------------- */
@@ -115,7 +136,7 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
 }
 
 /* A MPIOX_OP_HOLD about copies. Returns MPIOX_HOLD_*. */
-static int64_t tell_of_copies(mpiox_server *server, const mpiox_slot *slot)
+static int64_t tell_of_copies(mpiox_server *server, mpiox_slot *slot)
 {
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         mpiox_server_file *file = &server->files[i];
@@ -128,6 +149,8 @@ static int64_t tell_of_copies(mpiox_server *server, const mpiox_slot *slot)
             file->drain.again = file->drain.orphaned ? file->drain.again : 0;
             file->drain.orphaned = true;
             mpiox_server_wake(server);
+            slot->file = i;
+            slot->arg[3] = lasts_ms(file);
             return file->drain.failing_since > 0 ? MPIOX_HOLD_FAILED : MPIOX_HOLD_SOON;
         }
     }
@@ -139,6 +162,8 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
 {
     slot->arg[0] = atomic_load(&server->cache.header->adopting) ? MPIOX_HOLD_SOON : MPIOX_HOLD_NONE;
     slot->arg[1] = slot->arg[2] = 0;
+    slot->arg[3] = slot->arg[0] == MPIOX_HOLD_SOON ? INT64_MAX : 0;
+    slot->file = -1;
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
         if (server->files[file].storage == NULL || !has(server, file, MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING) ||
             has(server, file, MPIOX_FILE_REPLICA) || strcmp(record_of(server, file)->path, slot->text) != 0)
@@ -148,6 +173,7 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
         slot->arg[0] = server->files[file].drain.ending ? MPIOX_HOLD_SOON : MPIOX_HOLD_HELD;
         slot->arg[2] = is_draining(server, file) && server->files[file].drain.failing_since <= 0 &&
                        !server->files[file].drain.refused;
+        slot->arg[3] = lasts_ms(&server->files[file]);
         if (slot->arg[0] == MPIOX_HOLD_HELD)
             atomic_fetch_add(&record_of(server, file)->openers, 1);
         break;
@@ -156,6 +182,7 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
 
 void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot)
 {
+    mpiox_server_follow_folders(server);
     if (slot->arg[0] != 0)
         slot->arg[0] = tell_of_copies(server, slot);
     else
@@ -264,15 +291,13 @@ static void look_at_file(mpiox_server *server, int32_t number)
     if (server->cache.header->kept[0] == '\0' || begun == 0 || file->writers > 0 ||
         has(server, number, MPIOX_FILE_HIDDEN))
         return;
-    file->drain.ending = true;
-    pthread_mutex_unlock(&server->lock);
+    begin_call(server, file);
     bool seen = mpiox_storage_pin(storage, &ignored) == MPIOX_OK;
     if (seen) {
         seen = fstat(storage->fd, &status) == 0;
         mpiox_storage_unpin(storage);
     }
-    pthread_mutex_lock(&server->lock);
-    file->drain.ending = false;
+    end_call(server, file);
     if (seen)
         mpiox_cache_see(record, &status, begun);
 }
@@ -301,33 +326,38 @@ static void note_failure(mpiox_server *server, int32_t number, int code)
 /* ---- the end of a file ------------------------------------------------------------------------------------------- */
 
 /* To stable storage, and to its name. 0 or an errno. */
-static int make_whole(mpiox_storage *storage, const mpiox_file_record *record, bool *renamed)
+static int make_whole(const mpiox_server *server, int32_t number, bool *renamed)
 {
+    const mpiox_file_record *record = record_of(server, number);
+    char room[PATH_MAX];
     mpiox_error error = {.code = MPIOX_OK};
     *renamed = false;
-    if (atomic_load(&record->flags) & MPIOX_FILE_WRITABLE && mpiox_storage_sync(storage, &error) != MPIOX_OK)
+    if (has(server, number, MPIOX_FILE_WRITABLE) &&
+        mpiox_storage_sync(server->files[number].storage, &error) != MPIOX_OK)
         return error.sys_errno != 0 ? error.sys_errno : EIO;
-    if ((atomic_load(&record->flags) & (MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA)) == 0)
+    if (!has(server, number, MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA))
         return 0;
-    return mpiox_storage_staging_end(record->path, record->part, record->device, record->inode, renamed);
+    return mpiox_storage_staging_end(mpiox_server_staging_path(server, number, room), record->part, record->device,
+                                     record->inode, renamed);
 }
 
 /* The record, as others are to find it now. */
-static void settle_name(mpiox_file_record *record, bool renamed)
+static void settle_name(mpiox_server *server, mpiox_file_record *record, bool renamed)
 {
     char path[MPIOX_CACHE_PATH_BYTES];
+    mpiox_server_follow_folders(server);
     if (renamed && mpiox_storage_staging_final(record->path, path, sizeof path))
         memcpy(record->path, path, sizeof path);
     atomic_fetch_and(&record->flags, ~MPIOX_FILE_HIDDEN);
 }
 
-/* All is in the file, which keeps its staging name unless somebody takes away what has its own. */
-static void note_clash(mpiox_server *server, int32_t number)
+/* All that is here is in the file, which keeps its staging name unless somebody mends what is in its way. */
+static void note_clash(mpiox_server *server, int32_t number, int code)
 {
     mpiox_server_drain *drain = &server->files[number].drain;
     drain->clashes = true;
     if (!drain->told && server->tell_clash != NULL)
-        server->tell_clash(record_of(server, number)->path);
+        server->tell_clash(record_of(server, number)->path, code);
     drain->told = true;
 }
 
@@ -345,23 +375,21 @@ static bool end_file(mpiox_server *server, int32_t number)
         return true;
     }
     mpiox_server_look_at_disk(server);
-    file->drain.ending = true;
-    pthread_mutex_unlock(&server->lock);
+    begin_call(server, file);
     const int code = mpiox_cache_find_error(&server->cache, number, 0, INT64_MAX, &lost)
                          ? (lost.sys_errno != 0 ? lost.sys_errno : EIO)
-                         : make_whole(file->storage, record, &renamed);
-    pthread_mutex_lock(&server->lock);
-    file->drain.ending = false;
+                         : make_whole(server, number, &renamed);
+    end_call(server, file);
     file->drain.refused = code == EAGAIN;
     if (code == EAGAIN) /* a rank is just closing it, or another delegate gives it its name */
         file->drain.again = mpiox_now() + first_pause_s;
     else
         note_failure(server, number, code);
-    if (code == EEXIST && has(server, number, MPIOX_FILE_HIDDEN))
-        note_clash(server, number);
+    if (mpiox_storage_staging_is_clash(code) && has(server, number, MPIOX_FILE_HIDDEN))
+        note_clash(server, number, code);
     if (code != 0)
         return true;
-    settle_name(record, renamed);
+    settle_name(server, record, renamed);
     if (mpiox_server_close_alone(server, number))
         atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
     return true;
@@ -372,13 +400,13 @@ static bool look_after_copies(mpiox_server *server, int32_t number)
 {
     mpiox_server_file *file = &server->files[number];
     mpiox_file_record *record = record_of(server, number);
+    char room[PATH_MAX];
     const bool gone = file->drain.orphaned || (server->peers.gone_s != NULL &&
                                                server->peers.gone_s(server->peers.context, record->part) > gone_s);
-    file->drain.ending = true;
-    pthread_mutex_unlock(&server->lock);
-    const bool needed = mpiox_storage_staging_pending(record->path, record->part, record->device, record->inode);
-    pthread_mutex_lock(&server->lock);
-    file->drain.ending = false;
+    begin_call(server, file);
+    const bool needed = mpiox_storage_staging_pending(mpiox_server_staging_path(server, number, room), record->part,
+                                                      record->device, record->inode);
+    end_call(server, file);
     file->drain.again = mpiox_now() + look_s;
     if (atomic_load(&record->openers) > 1) /* for who has it open they are to be flushed or discarded */
         return true;
@@ -426,11 +454,11 @@ static void drain_last(mpiox_server *server, int32_t number)
         mpiox_cache_add_error(&server->cache, number, &error);
         return;
     }
-    const int code = make_whole(server->files[number].storage, record, &renamed);
+    const int code = make_whole(server, number, &renamed);
     if (code == 0 || code == EAGAIN) { /* another delegate does it */
-        settle_name(record, renamed);
-    } else if (code == EEXIST && has(server, number, MPIOX_FILE_HIDDEN)) {
-        note_clash(server, number);
+        settle_name(server, record, renamed);
+    } else if (mpiox_storage_staging_is_clash(code) && has(server, number, MPIOX_FILE_HIDDEN)) {
+        note_clash(server, number, code);
     } else {
         (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "giving a file its name");
         mpiox_cache_add_error(&server->cache, number, &error);

@@ -116,7 +116,7 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     bool holds_scratch;             /* of a scratch file: the delegate counts as an opener */
     bool left;                      /* given up: its bytes stay in the segment */
     bool orphaned, restores;        /* copies: a client says that the originals' delegate is dead; they are written */
-    atomic_bool ending;             /* a thread gives it its name */
+    atomic_bool ending;             /* a thread brings it to stable storage, or gives it its name */
 } mpiox_server_drain;
 
 typedef struct mpiox_server_file {
@@ -131,7 +131,9 @@ typedef struct mpiox_server_file {
     int64_t position;        /* page where the I/O threads go on */
     int32_t syncing;         /* flush barriers whose fsync has not ended */
     int32_t writers;         /* threads that write it */
+    double called;           /* when one of these, or of drain.ending, has last begun or ended a call on it */
     int guard;               /* > 0: says that its staging name is in use (mpiox_storage_staging.h) */
+    int folder;              /* > 0: the folder of that name (mpiox_server_folder.h) */
     mpiox_ahead_record ahead;
     int64_t stamp; /* no other record of any delegate has it; above 0 */
     mpiox_server_drain drain;
@@ -145,6 +147,7 @@ typedef struct mpiox_flush_barrier {
     int64_t first, end; /* pages */
     int64_t cut;        /* discard from this byte on; -1: no discarding */
     bool stable, drop, closing;
+    bool keeps;                                /* what cannot be written stays dirty, and fails the barrier */
     int64_t pending;                           /* frames */
     mpiox_slot *slot;                          /* to be answered, or NULL */
     mpiox_futex *done;                         /* to be set, or NULL */
@@ -173,7 +176,7 @@ struct mpiox_server {
     int64_t closings;    /* files that were to be written behind their close, so far */
     bool open_touched;   /* one of them has had complete pages while it was open */
     mpiox_server_peers peers;
-    void (*tell_clash)(const char *staging);
+    void (*tell_clash)(const char *staging, int code);
     struct {
         double begun;            /* when the first file of the last checkpoint was closed; 0: none was */
         double interval, before; /* from the one before to it, and once more; 0: not known */
@@ -233,8 +236,9 @@ typedef struct mpiox_io {
     uint64_t flush_barriers[MPIOX_RUN_FRAMES]; /* the same: that waited for it */
     uint8_t outcome[MPIOX_RUN_FRAMES];
     mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
-    bool behind;       /* what fails stays dirty, and its error is: */
-    int failed;        /* the errno, 0: none */
+    bool behind; /* what fails stays dirty, and its error is: */
+    int failed;  /* the errno, 0: none; of a piece that was at: */
+    int64_t failed_at;
     mpiox_error error; /* of neighbouring failed pieces, not added to the file yet */
     char *scratch;
 } mpiox_io;

@@ -4,27 +4,37 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "mpiox_cache_waiting.h"
+#include "mpiox_cache_kept.h"
 #include "mpiox_ring.h"
 
 static mpiox_service_patience own;
 
-static void tell(const mpiox_cache *cache, int32_t op, int32_t file, int64_t page, double seconds, bool runs)
+static const char runs_on[] = "and runs, but has not answered: its file system may hang, or be slow";
+
+/* place: within the file, or "". */
+static void say(int32_t delegate, int64_t pid, const char *host, int32_t op, const char *path, const char *place,
+                double seconds, const char *how)
+{
+    char file[MPIOX_CACHE_PATH_BYTES], room[MPIOX_CACHE_PATH_BYTES];
+
+    snprintf(file, sizeof file, "%.*s", (int)sizeof file - 1, path);
+    fprintf(stderr,
+            "mpiio_ext: rank %d has waited %.0f s for I/O delegate %d (process %" PRId64 " on %s): %s%s%s%s: it is "
+            "alive %s; `mpiio-ext delegates status` there shows it. The rank goes on waiting\n",
+            own.rank, seconds, delegate, pid, host, mpiox_ring_op_name(op), path[0] != '\0' ? ": " : "",
+            mpiox_cache_shown_name(file, room, sizeof room), place, how);
+}
+
+static void tell(const mpiox_cache *cache, int32_t op, const char *path, int64_t page, double seconds, bool runs)
 {
     const mpiox_cache_header *header = cache->header;
-    const char *path = file >= 0 && file < MPIOX_CACHE_MAX_FILES ? header->files[file].path : "";
     char place[64] = "";
 
     if (page >= 0)
         snprintf(place, sizeof place, ", offset %" PRId64 ", length %" PRId64, page * cache->page_bytes,
                  cache->page_bytes);
-    fprintf(stderr,
-            "mpiio_ext: rank %d has waited %.0f s for I/O delegate %d (process %" PRId64 " on %s): %s%s%.*s%s: it is "
-            "alive %s; `mpiio-ext delegates status` there shows it. The rank goes on waiting\n",
-            own.rank, seconds, header->delegate, header->pid, header->host, mpiox_ring_op_name(op),
-            path[0] != '\0' ? ": " : "", MPIOX_CACHE_PATH_BYTES, path, place,
-            runs ? "and runs, but has not answered: its file system may hang, or be slow"
-                 : "but does not run: it may be stopped (SIGSTOP, a debugger), or its node overloaded");
+    say(header->delegate, header->pid, header->host, op, path, place, seconds,
+        runs ? runs_on : "but does not run: it may be stopped (SIGSTOP, a debugger), or its node overloaded");
 }
 
 void mpiox_service_patience_set(const mpiox_service_patience *patience)
@@ -33,6 +43,39 @@ void mpiox_service_patience_set(const mpiox_service_patience *patience)
 
     own = *patience;
     mpiox_cache_set_patience(&of_caches);
+}
+
+/* As mpiox_cache_wait_step(), which looks into the delegate's memory. */
+static void step_elsewhere(const mpiox_process *delegate, mpiox_cache_wait *wait, int32_t op)
+{
+    const double now = mpiox_now();
+
+    wait->seconds += wait->last > 0 ? now - wait->last : 0;
+    wait->last = now;
+    if (own.seconds <= 0 || wait->seconds < own.seconds || wait->told)
+        return;
+    wait->told = true;
+    say(delegate->index, delegate->pid, delegate->host, op, wait->path, "", wait->seconds, runs_on);
+}
+
+void mpiox_service_patience_step(mpiox_service_wait *self, const mpiox_process *delegate, int32_t op, int32_t file,
+                                 const char *path)
+{
+    if (delegate != self->delegate)
+        mpiox_service_patience_end(self);
+    self->delegate = delegate;
+    self->wait.path = path;
+    if (delegate->local)
+        mpiox_cache_wait_step(&delegate->cache, &self->wait, op, file, -1);
+    else
+        step_elsewhere(delegate, &self->wait, op);
+}
+
+void mpiox_service_patience_end(mpiox_service_wait *self)
+{
+    if (self->delegate != NULL && self->delegate->local)
+        mpiox_cache_wait_end(&self->delegate->cache, &self->wait);
+    *self = (mpiox_service_wait){.delegate = NULL};
 }
 
 void mpiox_service_patience_look(mpiox_process *delegate)

@@ -8,6 +8,7 @@
 #ifndef MPIOX_SERVICE_PATIENCE_H
 #define MPIOX_SERVICE_PATIENCE_H
 
+#include "mpiox_cache_waiting.h"
 #include "mpiox_process.h"
 
 typedef struct mpiox_service_patience {
@@ -15,9 +16,21 @@ typedef struct mpiox_service_patience {
     int32_t rank;    /* of the program */
 } mpiox_service_patience;
 
+/* A wait that asks again and again. Start from {0}. */
+typedef struct mpiox_service_wait {
+    const mpiox_process *delegate;
+    mpiox_cache_wait wait;
+} mpiox_service_wait;
+
 /* From now on in this process; before threads use delegates. */
 void mpiox_service_patience_set(const mpiox_service_patience *patience);
 /* Of a delegate that is not local: say it when it is time. Called by one thread, again and again. */
 void mpiox_service_patience_look(mpiox_process *delegate);
+/* Once more the delegate, local or not, has not done what is waited for (op: of mpiox_ring.h) on its file of this
+ * number (-1: none), or of this path. Another delegate than before begins another wait. */
+void mpiox_service_patience_step(mpiox_service_wait *self, const mpiox_process *delegate, int32_t op, int32_t file,
+                                 const char *path);
+/* It is over, or something has come of it. */
+void mpiox_service_patience_end(mpiox_service_wait *self);
 
 #endif

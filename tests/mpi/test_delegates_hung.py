@@ -1,0 +1,83 @@
+"""Ranks that look for a file whose delegate hangs in a system call on it: they say so once, wait, and lose nothing."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import textwrap
+
+import pytest
+
+from support.launch import Launch, python_run
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+BYTES = 1 << 18
+
+START = f"""
+import os, sys
+from mpi4py import MPI
+
+comm, path, n = MPI.COMM_WORLD, sys.argv[1], {BYTES}
+fh = MPI.File.Open(comm, path, MPI.MODE_CREATE | MPI.MODE_RDWR)
+fh.Write_at_all(comm.rank * n, bytes([65 + comm.rank]) * n)
+fh.Close()
+comm.Barrier()
+"""
+#: What comes for the file, and by which rank the line is said.
+COMES = {
+    "open": ("""
+        fh = MPI.File.Open(comm, path, MPI.MODE_RDONLY)
+        data = bytearray(n)
+        fh.Read_at_all(comm.rank * n, data)
+        fh.Close()
+        assert data == bytes([65 + comm.rank]) * n
+    """, 0),
+    "stat": ("""
+        assert comm.rank == 0 or os.path.getsize(path) == 2 * n
+    """, 1),
+    "delete": ("""
+        if comm.rank == 1:
+            MPI.File.Delete(path)
+        comm.Barrier()
+        assert not os.path.exists(path)
+    """, 1),
+}  # fmt: skip
+#: The call that hangs for 7 s, and what the line says of it.
+HANGS = {"sync": "op=sync,rank=1,path=*.staging,delay_ms=7000,times=1",
+         "write": "op=write,rank=1,path=*.staging,delay_ms=7000,times=1"}  # fmt: skip
+SAYS = {"sync": "search for a file that goes to stable storage and gets its name: ",
+        "write": "search for a file that is being written behind its close: "}  # fmt: skip
+LINE = re.compile(r"mpiio_ext: rank (\d) has waited (\d+) s for .*I/O delegate .*\(process \d+ on [^)]+\): (.*): "
+                  r"it is alive and runs, but has not answered: its file system may hang, or be slow; "
+                  r"`mpiio-ext delegates status` there shows it\. The rank goes on waiting")  # fmt: skip
+
+
+def run(tmp_path: pathlib.Path, program: str, fault: str, report_s: int, per_node: int) -> Launch:
+    """Return what a job does whose second delegate hangs."""
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=8m:mpiox_delegate_page=64k:striping_unit=64k:" \
+            f"mpiox_close=staged:mpiox_delegate_report={report_s}"  # fmt: skip
+    env = {"MPIOX_HINTS": hints, "MPIOX_FAULT": fault, "MPIOX_TESTING": "1", "MPIOX_RANKS_PER_NODE": str(per_node)}
+    return python_run(["-c", START + textwrap.dedent(program), tmp_path / "file"], 2, env=env, preload=True,
+                      timeout_s=120)  # fmt: skip
+
+
+@pytest.mark.parametrize("per_node", [0, 1], ids=["one node", "two nodes"])
+@pytest.mark.parametrize(("hangs", "comes"), [*(("sync", comes) for comes in COMES), ("write", "stat")])
+def test_a_system_call_that_hangs(tmp_path: pathlib.Path, hangs: str, comes: str, per_node: int) -> None:
+    """Who waits says for what, and for whom; when the call returns, everything is as without."""
+    program, rank = COMES[comes]
+    launch = run(tmp_path, program, HANGS[hangs], 2, per_node)
+    said = [match for line in launch.stderr.splitlines() if (match := LINE.fullmatch(line))]
+    assert [int(match[1]) for match in said] == [rank], launch.describe()
+    assert int(said[0][2]) <= 7 and said[0][3] == f"{SAYS[hangs]}{tmp_path}/file", launch.describe()
+    if comes != "delete":
+        assert (tmp_path / "file").read_bytes() == b"A" * BYTES + b"B" * BYTES
+
+
+def test_nothing_is_said_where_it_goes_on(tmp_path: pathlib.Path) -> None:
+    """Writes that take long one by one are progress; and a user may want no lines."""
+    slow = "op=write,path=*.staging,delay_ms=900"
+    launch = run(tmp_path, COMES["stat"][0], slow, 2, 0)
+    assert "has waited" not in launch.stderr, launch.describe()
+    launch = run(tmp_path, COMES["stat"][0], HANGS["sync"], 0, 0)
+    assert "has waited" not in launch.stderr, launch.describe()
