@@ -156,7 +156,7 @@ int mpiox_storage_subfiles_read(const char *path, mpiox_storage_subfiles *out, c
     const int code = mpiox_storage_subfiles_parse(text, bytes, out, why);
     if (code != MPIOX_OK)
         return code == MPIOX_E_NOMEM ? ENOMEM : EBADMSG;
-    out->index = realpath(path, NULL);
+    out->index = canonicalize_file_name(path);
     const int failed = out->index == NULL ? errno : follow_folder(out);
     if (failed != 0)
         mpiox_storage_subfiles_free(out);
@@ -408,7 +408,7 @@ static char *absolute(const char *path)
         errno = ENAMETOOLONG;
         return NULL;
     }
-    real = realpath(folder[0] != '\0' ? folder : ".", NULL);
+    real = canonicalize_file_name(folder[0] != '\0' ? folder : ".");
     if (real != NULL && asprintf(&out, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0)
         out = NULL;
     free(real);

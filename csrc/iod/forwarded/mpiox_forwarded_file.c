@@ -130,7 +130,7 @@ static bool tell_owners(mpiox_forwarded *forwarded, opening *o)
 /* Rank 0: at all delegates or at none. */
 static void open_everywhere(mpiox_forwarded *forwarded, opening *o)
 {
-    char *path = realpath(forwarded->file->path, NULL);
+    char *path = canonicalize_file_name(forwarded->file->path);
     int32_t done = 0;
 
     while (path && done < o->owners && open_at(forwarded, done, path, o) == MPIOX_OK)

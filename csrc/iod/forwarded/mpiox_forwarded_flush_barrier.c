@@ -43,7 +43,7 @@ static void barrier_one(mpiox_forwarded *forwarded, int32_t owner, bool stable, 
 static void end_staging(mpiox_forwarded *forwarded, int32_t owner)
 {
     const mpiox_file *file = forwarded->file;
-    char *path = file->staging ? realpath(file->path, NULL) : NULL;
+    char *path = file->staging ? canonicalize_file_name(file->path) : NULL;
     struct stat status;
     bool renamed;
 

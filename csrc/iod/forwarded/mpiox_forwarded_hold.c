@@ -248,7 +248,7 @@ static bool restore_all(const mpiox_service *service, const char *path)
 mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, bool only_looks)
 {
     mpiox_forwarded_hold *hold = malloc(sizeof *hold + (size_t)service->count * sizeof hold->index[0]);
-    char *real = realpath(path, NULL);
+    char *real = canonicalize_file_name(path);
     mpiox_service_wait wait = {.delegate = NULL};
     int result = MPIOX_HOLD_NONE;
 
@@ -291,7 +291,7 @@ bool mpiox_forwarded_hold_is_written(const mpiox_forwarded_hold *hold)
 
 void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const char *path)
 {
-    char *real = realpath(path, NULL);
+    char *real = canonicalize_file_name(path);
 
     for (int32_t i = 0; real && i < hold->service->count; i++) {
         mpiox_slot slot = {.op = MPIOX_OP_HOLD, .arg = {-1}};

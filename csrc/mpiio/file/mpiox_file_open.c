@@ -106,7 +106,7 @@ static int open_here(mpiox_file *file, const char *path, bool striped)
     if (code != MPIOX_OK)
         return code;
     if (!mpiox_topology_one_node(file->topology)) /* the program may change its folder */
-        file->real_path = realpath(path, NULL);
+        file->real_path = canonicalize_file_name(path);
     if (mpiox_storage_pin(file->storage, NULL) != MPIOX_OK)
         return MPIOX_E_IO;
     if (file->topology->rank == 0)
