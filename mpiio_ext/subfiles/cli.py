@@ -283,17 +283,21 @@ def mv(file: Path, target: Path) -> None:
 
 @click.command(context_settings=HELP)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
-@click.option("--orphans", is_flag=True, help="FILEs are folders: remove what `check` finds in them without an index.")
-def rm(files: tuple[Path, ...], orphans: bool) -> None:
+@click.option("--orphans", is_flag=True, help="FILEs are folders: list the subfiles in them that no index has.")
+@click.option("--yes", is_flag=True, help="With --orphans: remove them.")
+def rm(files: tuple[Path, ...], orphans: bool, yes: bool) -> None:
     """Remove FILEs that are stored as several: subfiles, their folder, and the index.
 
-    What is no index is refused, and so is one that a program writes. All FILEs are tried; the exit status is 1 where
-    some could not be removed, 2 where none could.
+    What is no index is refused, and so is one that a program has open. All FILEs are tried; the exit status is 1 where
+    some could not be removed, 2 where none could. An index that was moved without its folder leaves orphans: look for
+    it before --yes.
     """
+    if yes and not orphans:
+        raise click.UsageError("--yes is for --orphans")
     statuses = []
     for file in files:
         try:
-            statuses += _remove_orphans(file) if orphans else [_remove(file)]
+            statuses += _remove_orphans(file, yes=yes) if orphans else [_remove(file)]
         except MpiioExtError as error:
             tell(error)
             statuses.append(error.exit_status)
@@ -310,20 +314,24 @@ def _remove(file: Path) -> int:
     return 0
 
 
-def _remove_orphans(folder: Path) -> list[int]:
-    """Remove the orphans in a folder; return the status of each."""
+def _remove_orphans(folder: Path, *, yes: bool) -> list[int]:
+    """Remove the orphans in a folder, or without `yes` list them; return the status of each."""
     from mpiio_ext.subfiles.folders import orphans, remove_orphan
 
     found = orphans(folder)
     for one in found:
         if one.kept:
             tell(_printable(str(one)))
-            continue
-        remove_orphan(one)
-        _say(f"{one.folder}: removed with {count_text(len(one.subfiles), 'subfile')}, {one.size:,} B")
+        elif not yes:
+            _say(one)
+        else:
+            remove_orphan(one)
+            _say(f"{one.place}: removed with {count_text(len(one.subfiles), 'subfile')}, {one.size:,} B")
     if not found:
         _say(f"{folder}: nothing in it is without an index")
-    return [FAILED if one.kept else 0 for one in found]
+    elif not yes:
+        tell("nothing was removed: --yes does that")
+    return [FAILED if one.kept or not yes else 0 for one in found]
 
 
 def _tell_foreign(paths: Sequence[Path], more: str = "") -> None:

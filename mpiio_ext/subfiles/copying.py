@@ -28,7 +28,8 @@ from mpiio_ext.common.progress import Advance
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles.index import Striping
 from mpiio_ext.subfiles.journal import Journal
-from mpiio_ext.subfiles.stored import READ, WRITE, Files, extents, of_rows, read_at, read_rows, write_at
+from mpiio_ext.subfiles.openers import READ, WRITE
+from mpiio_ext.subfiles.stored import Files, extents, of_rows, read_at, read_rows, write_at
 
 #: Bytes of a part of a copy, of a window in memory, and of zeros that become a hole.
 PART, WINDOW, HOLE = 16 << 20, 4 << 20, 64 << 10

@@ -1,22 +1,25 @@
 """Folders of subfiles: what in them is of no file, and folders whose index is gone.
 
 Problem. Who removes an index as any other file leaves terabytes that no command speaks of. A folder may also have what
-a killed job, or a person, has put there.
+a killed job, or a person, has put there, and subfiles of several files, where indexes were renamed.
 
-Algorithm. All indexes of a folder are read, hidden ones of files that are staged included; a folder NAME.subfiles that
-none of them speaks of is an orphan. It is removed if each file in it is called as subfiles are, nothing has changed in
-it for a minute, no program writes it, and no command that was killed is to go on with it.
+Algorithm. All indexes of a folder are read, hidden ones of files that are staged included. A folder NAME.subfiles that
+none of them speaks of is an orphan, and so are, in one that some speak of, the subfiles of each ID that none has. It is
+removed if each file in it is called as subfiles are, nothing has changed in it for a minute, and no command that was
+killed is to go on with it. No program may have the lock that it holds from its first subfile on, or get it meanwhile.
 
-Guarantees. Of an orphan with anything else in it nothing is removed. A folder without subfiles is none.
+Guarantees. Of an orphan with anything else in it nothing is removed. Beside an index that nobody can read nothing is.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import re
 import stat
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mpiio_ext.common.units import count_text
@@ -25,7 +28,8 @@ from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.findings import Finding, named
 from mpiio_ext.subfiles.index import FOLDER, MOVING, WRITING, SubfilesError
 from mpiio_ext.subfiles.journal import beside, cannot_write
-from mpiio_ext.subfiles.stored import Stored, examine, find, is_guarded, state_words
+from mpiio_ext.subfiles.openers import is_guarded, state_words, taken
+from mpiio_ext.subfiles.stored import Stored, examine, find
 
 #: How the journals of commands end, which go on with a folder that has no index (yet, or any more).
 _JOURNALS = {".merging.journal": "merge --in-place", ".splitting.journal": "split"}
@@ -76,31 +80,39 @@ def _in(folder: Path) -> list[Path]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Orphan:
-    """A folder of subfiles that no index speaks of.
+    """Subfiles that no index speaks of: all of a folder, or those of one file in a folder that others use, too.
 
     Attributes
     ----------
     folder : its path.
     subfiles : what is called as subfiles are.
     size : their bytes.
+    shared : subfiles of other files are in the folder.
     kept : why it is not removed; "": it can be.
     """
 
     folder: Path
     subfiles: tuple[Path, ...]
     size: int
+    shared: bool
     kept: str
+
+    @property
+    def place(self) -> str:
+        """Return what the subfiles are called together."""
+        return str(self.folder / f"{_ident(self.subfiles[0])}.*" if self.shared else self.folder)
 
     def __str__(self) -> str:
         many = count_text(len(self.subfiles), "subfile")
         if self.kept:
-            return f"{self.folder}: {many}, {self.size:,} B, without an index; {self.kept}"
-        return (f"{self.folder}: {many}, {self.size:,} B, without an index: put it back if it was moved or renamed, or "
-                "`mpiio-ext subfiles rm --orphans`")  # fmt: skip
+            return f"{self.place}: {many}, {self.size:,} B, without an index; {self.kept}"
+        moved = f" (grep -rlF {_ident(self.subfiles[0])} FOLDER finds it)" if self.subfiles else ""
+        return (f"{self.place}: {many}, {self.size:,} B, without an index: put it back if it was moved or "
+                f"renamed{moved}, or `mpiio-ext subfiles rm --orphans --yes`")  # fmt: skip
 
 
-def orphans(path: Path) -> list[Orphan]:
-    """Return the orphans in a folder, or the one that a folder of subfiles is.
+def orphans(path: Path, *, held: bool = False) -> list[Orphan]:
+    """Return the orphans in a folder, or in the one that a folder of subfiles is; `held`: this process has them.
 
     Raises
     ------
@@ -110,33 +122,84 @@ def orphans(path: Path) -> list[Orphan]:
     path = path.resolve()
     folders = [path] if path.name.endswith(FOLDER) else [one for one in _in(path) if one.name.endswith(FOLDER)]
     folders = [one for one in folders if one.is_dir() and not one.is_symlink()]
-    spoken_of = {_folder_of(one) for one in indexes(folders[0].parent)} if folders else set[Path]()
-    found = (_examined(one) for one in folders if one not in spoken_of)
-    return [one for one in found if one is not None]
+    if not folders:
+        return []
+    spoken_of, damaged = _spoken_of(folders[0].parent)
+    found = [_examined(one, damaged, held=held) if one not in spoken_of else
+             _others(one, spoken_of[one], damaged, held=held) for one in folders]  # fmt: skip
+    return [orphan for some in found for orphan in some]
 
 
-def _folder_of(path: Path) -> Path:
-    """Return the folder of subfiles that an index speaks of; a damaged one has its own."""
-    with contextlib.suppress(MpiioExtError):
-        return find(path).subfiles[0].parent.resolve()
-    return path.with_name(path.name + FOLDER)
+def _spoken_of(parent: Path) -> tuple[dict[Path, set[str] | None], list[Path]]:
+    """Return the folders that the indexes in a folder speak of, and of which files; and those that nobody can read.
+
+    A damaged index has at least the folder that is called after it, and all in that (None).
+    """
+    found, damaged = dict[Path, set[str] | None](), list[Path]()
+    for path in _in(parent):
+        try:
+            if not path.is_file() or not index.is_index(path, missing_ok=False):
+                continue
+            stored = find(path)
+        except (MpiioExtError, OSError):
+            if path.exists() and path.stat().st_size <= index.MOST_BYTES:
+                damaged.append(path)
+                found[path.with_name(path.name + FOLDER)] = None
+            continue
+        for one in stored.subfiles:
+            if (names := found.setdefault(one.parent.resolve(), set())) is not None:
+                names.add(stored.ident)
+    return found, damaged
 
 
-def _examined(folder: Path) -> Orphan | None:
-    """Return what a folder without an index is; None: none of subfiles."""
-    entries = _in(folder)
-    status = {path: path.lstat() for path in entries}
-    own = tuple(path for path in entries if is_subfile_name(path.name) and stat.S_ISREG(status[path].st_mode))
-    foreign = [path for path in entries if path not in own and path.name != MOVING]
+def _ident(path: Path) -> str:
+    return path.name.partition(".")[0]
+
+
+def _subfiles(folder: Path) -> tuple[dict[Path, os.stat_result], list[Path]]:
+    """Return what in a folder is called as subfiles are, and what else is in it."""
+    entries = {path: path.lstat() for path in _in(folder)}
+    own = {path: status for path, status in entries.items()
+           if is_subfile_name(path.name) and stat.S_ISREG(status.st_mode)}  # fmt: skip
+    return own, [path for path in entries if path not in own and path.name != MOVING]
+
+
+def _examined(folder: Path, damaged: list[Path], *, held: bool) -> list[Orphan]:
+    """Return what a folder without an index is; nothing, where it is none of subfiles."""
+    own, foreign = _subfiles(folder)
     if foreign and not own:
-        return None
-    return Orphan(folder, own, sum(status[path].st_size for path in own), _why_kept(folder, own, foreign))
+        return []
+    why = f"{named([path.name for path in foreign])} in it {'is' if len(foreign) == 1 else 'are'} no subfile"
+    kept = f"kept: {why}" if foreign else _why_kept(folder, own, [*own.values(), folder.stat()], damaged, held=held)
+    return [Orphan(folder, tuple(own), _bytes(own), shared=False, kept=kept)]
 
 
-def _why_kept(folder: Path, own: tuple[Path, ...], foreign: list[Path]) -> str:
+def _others(folder: Path, known: set[str] | None, damaged: list[Path], *, held: bool) -> list[Orphan]:
+    """Return what is of no index in a folder that indexes speak of; `known`: their IDs."""
+    found = dict[str, dict[Path, os.stat_result]]()
+    if known is None:
+        return []
+    for path, status in _subfiles(folder)[0].items():
+        if _ident(path) not in known:
+            found.setdefault(_ident(path), {})[path] = status
+    return [Orphan(folder, tuple(own), _bytes(own), shared=True,
+                   kept=_why_kept(folder, own, [*own.values()], damaged, held=held))
+            for own in found.values()]  # fmt: skip
+
+
+def _bytes(own: dict[Path, os.stat_result]) -> int:
+    return sum(status.st_size for status in own.values())
+
+
+def _first(own: Iterable[Path]) -> list[Path]:
+    """Return the first ones of subfiles, which carry the locks."""
+    return [path for path in own if path.name.split(".")[1] == "0"]
+
+
+def _why_kept(
+    folder: Path, own: Iterable[Path], changed: Sequence[os.stat_result], damaged: list[Path], *, held: bool
+) -> str:
     """Return why an orphan is not removed; "": it can be."""
-    if foreign:
-        return f"kept: {named([path.name for path in foreign])} in it {'is' if len(foreign) == 1 else 'are'} no subfile"
     if (folder / MOVING).exists():
         words = (folder / MOVING).read_text(encoding="utf-8", errors="replace").strip()
         return f"kept: a command was killed; start it again: {words}"
@@ -144,15 +207,18 @@ def _why_kept(folder: Path, own: tuple[Path, ...], foreign: list[Path]) -> str:
         file = folder.with_name(folder.name.removesuffix(FOLDER))
         if beside(file, ending).exists():
             return f"kept: `{command}` was killed, or is at work; start it again"
-    if any(is_guarded(path) for path in own if path.name.split(".")[1] == "0"):
-        return "kept: a program writes it"
-    if time.time() - folder.stat().st_mtime < YOUNG_S:
+    if damaged:
+        return (f"kept: they may be of {damaged[0]}, which is a damaged index, or cannot be read: mend it, or move it "
+                "elsewhere")  # fmt: skip
+    if not held and any(is_guarded(path, readers=True) for path in _first(own)):
+        return "kept: a program writes or reads it"
+    if time.time() - max(status.st_mtime for status in changed) < YOUNG_S:
         return "kept: it was changed in the last minute, and a program may just be making it"
     return ""
 
 
 def remove_orphan(orphan: Orphan) -> None:
-    """Remove the subfiles of an orphan, and the folder.
+    """Remove the subfiles of an orphan, and the folder, if nothing else is in it.
 
     Raises
     ------
@@ -163,11 +229,14 @@ def remove_orphan(orphan: Orphan) -> None:
     """
     if orphan.kept:
         raise SubfilesError(str(orphan))
-    if orphan not in orphans(orphan.folder):
-        raise SubfilesError(f"{orphan.folder}: kept: something has changed in it, or it has an index by now")
-    try:
-        for path in orphan.subfiles:
-            path.unlink()
-        orphan.folder.rmdir()
-    except OSError as error:
-        raise cannot_write(orphan.folder, error) from error
+    with contextlib.ExitStack() as stack:
+        free = [stack.enter_context(taken(path)) for path in _first(orphan.subfiles)]
+        if not all(free) or orphan not in orphans(orphan.folder, held=True):
+            raise SubfilesError(f"{orphan.place}: kept: something has changed in it, or it has an index by now")
+        try:
+            for path in orphan.subfiles:
+                path.unlink()
+            if not orphan.shared:
+                orphan.folder.rmdir()
+        except OSError as error:
+            raise cannot_write(orphan.folder, error) from error

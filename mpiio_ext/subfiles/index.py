@@ -45,7 +45,7 @@ MOVING = ".moving"
 WHOLE, WRITING = "whole", "writing"
 MOST_UNIT, MOST_COUNT, MOST_SIZE = 2**62, 4096, 2**63 - 1
 #: Bytes of the largest index that is read.
-_MOST_BYTES = 8 << 20
+MOST_BYTES = 8 << 20
 _TEXT = "This is the index of a file that is stored as several. One plain file is made by: mpiio-ext subfiles merge "
 _ESCAPED = re.compile(rb"[%\x00-\x1f\x7f]")
 _CODE = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -199,11 +199,11 @@ def read(path: Path) -> tuple[Index, bytes]:
     try:
         if not is_index(path, missing_ok=False):
             return parse(b"", path), b""
-        text = read_plain(path.resolve(), _MOST_BYTES)
+        text = read_plain(path.resolve(), MOST_BYTES)
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be read: {error.strerror or error}", str(path)) from error
     if text is None:
-        raise SubfilesError(f"{path}: is a damaged index: it is larger than {_MOST_BYTES} B")
+        raise SubfilesError(f"{path}: is a damaged index: it is larger than {MOST_BYTES} B")
     return parse(text, path), text
 
 

@@ -28,8 +28,9 @@ from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.copying import Copy, processors, writers
 from mpiio_ext.subfiles.index import WHOLE, SubfilesError
 from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, keeping, lock, signature
+from mpiio_ext.subfiles.openers import alone, reading
 from mpiio_ext.subfiles.remove import remove_subfiles
-from mpiio_ext.subfiles.stored import Stored, alone, find, refuse_copy, usable
+from mpiio_ext.subfiles.stored import Stored, find, refuse_copy, usable
 
 #: How the temporary name of the file ends, and that of the journal.
 PART, JOURNAL = ".merging", ".merging.journal"
@@ -133,7 +134,7 @@ class _Work:
         self.part, self.journal = beside(final, PART), Journal(beside(final, JOURNAL))
         self.done: set[str] = set()
         self.resumed = False
-        self._descriptor = -1
+        self._descriptor, self._held = -1, contextlib.ExitStack()
         self._sources = signature(stored.subfiles)
         self._removed = (*stored.subfiles, *([] if stored.index_path == stored.path else [stored.index_path]))
 
@@ -146,6 +147,8 @@ class _Work:
 
     def open(self) -> None:
         """Open the temporary file: that of an earlier merge, where that was of the same files, or a new one."""
+        if not self._in_place:
+            self._held.enter_context(reading(self.stored))
         status = check_own(self.part)
         known, done = self.journal.read()
         if status is not None and known == self._head(status):
@@ -205,6 +208,7 @@ class _Work:
     def close(self) -> None:
         """Close both."""
         self.journal.close()
+        self._held.close()
         if self._descriptor >= 0:
             os.close(self._descriptor)
 

@@ -13,6 +13,7 @@ subfiles are missing or short is an error (EIO), so nothing looks whole and is n
 
 from __future__ import annotations
 
+import contextlib
 import ctypes.util
 import dataclasses
 import errno
@@ -31,7 +32,8 @@ from mpiio_ext.errors import ArgumentError, MpiioExtError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.findings import in_lines
 from mpiio_ext.subfiles.index import FOLDER, WHOLE, SubfilesError
-from mpiio_ext.subfiles.stored import Files, Stored, examine, find, read_range, state_words
+from mpiio_ext.subfiles.openers import reading, state_words
+from mpiio_ext.subfiles.stored import Files, Stored, examine, find, read_range
 
 if ctypes.util.find_library("fuse3"):  # requests of up to 1 MiB; libfuse 2 has 128 KiB at most
     os.environ.setdefault("FUSE_LIBRARY_NAME", "fuse3")
@@ -55,8 +57,10 @@ class _Open:
     descriptor: int = -1
     stored: Stored | None = None
     files: Files | None = None
+    held: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def close(self) -> None:
+        self.held.close()
         if self.files is not None:
             self.files.close()
         else:
@@ -162,15 +166,24 @@ class Shown(mfusepy.Operations):  # type: ignore[misc] # it has no types
         if stored is None:
             one = _Open(os.open(found, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
         else:
-            wrong = stored if isinstance(stored, str) else "; ".join(in_lines(stored, examine(stored)[1]))
-            if isinstance(stored, str) or wrong:
-                self._tell(wrong)
-                raise mfusepy.FuseOSError(errno.EIO)
-            one = _Open(stored=stored, files=Files(stored.subfiles))
+            one = self._open_stored(stored)
         with self._lock:
             number, self._next = self._next, self._next + 1
             self._open[number] = one
         return number
+
+    def _open_stored(self, stored: Stored | str) -> _Open:
+        with contextlib.ExitStack() as held:
+            try:
+                if not isinstance(stored, str):
+                    held.enter_context(reading(stored))
+                wrong = stored if isinstance(stored, str) else "; ".join(in_lines(stored, examine(stored)[1]))
+            except MpiioExtError as error:
+                wrong = str(error)
+            if isinstance(stored, str) or wrong:
+                self._tell(wrong)
+                raise mfusepy.FuseOSError(errno.EIO)
+            return _Open(stored=stored, files=Files(stored.subfiles), held=held.pop_all())
 
     def read(self, path: str, size: int, offset: int, fh: int) -> bytes:  # noqa: ARG002
         """Return bytes of an open file."""

@@ -29,7 +29,8 @@ from mpiio_ext.subfiles.findings import missing_folder
 from mpiio_ext.subfiles.folders import is_subfile_name, others_in
 from mpiio_ext.subfiles.index import FOLDER, MOVING, SubfilesError
 from mpiio_ext.subfiles.journal import lock
-from mpiio_ext.subfiles.stored import Stored, alone, find, index_of, refuse_copy
+from mpiio_ext.subfiles.openers import alone
+from mpiio_ext.subfiles.stored import Stored, find, index_of, refuse_copy
 
 
 def move(path: Path, target: Path) -> Path:
@@ -110,7 +111,8 @@ def _check(stored: Stored, old: Path, new: Path) -> None:
         raise FileSystemError(errno.EXDEV, words, str(new.parent))
     if foreign := [one for one in others_in(stored) if is_subfile_name(one.name)]:
         raise SubfilesError(f"{folder}: has subfiles of other files, which would go along: {foreign[0].name} and "
-                            f"{len(foreign) - 1:,} more")  # fmt: skip
+                            f"{len(foreign) - 1:,} more; `rm --orphans {folder}` lists those that no index has, merge "
+                            "the others")  # fmt: skip
 
 
 def _rename_index(old: Path, new: Path) -> Stored:

@@ -23,7 +23,8 @@ from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.index import FOLDER, MOVING, WRITING, SubfilesError
 from mpiio_ext.subfiles.journal import cannot_write
-from mpiio_ext.subfiles.stored import Stored, alone, find, index_of, is_written, refuse_copy, state_words
+from mpiio_ext.subfiles.openers import alone, is_written, state_words
+from mpiio_ext.subfiles.stored import Stored, find, index_of, refuse_copy
 
 _OWN = re.compile(r"[0-9a-f]{16}\.[0-9]{1,4}(\.[1-9][0-9]?)?|.+\.subfile_[0-9]+(_[0-9]+_of_[0-9]+|\.config)", re.DOTALL)
 

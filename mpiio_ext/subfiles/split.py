@@ -27,8 +27,9 @@ from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.copying import Copy, processors
 from mpiio_ext.subfiles.index import FOLDER, WHOLE, Index, Striping, SubfilesError
 from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, keeping, lock, signature
+from mpiio_ext.subfiles.openers import READ, WRITE, open_plain, opened
 from mpiio_ext.subfiles.remove import remove_subfiles
-from mpiio_ext.subfiles.stored import READ, WRITE, find, open_plain, opened
+from mpiio_ext.subfiles.stored import find
 from mpiio_ext.subfiles.verify import verify
 
 JOURNAL = ".splitting.journal"

@@ -17,12 +17,9 @@ import collections
 import contextlib
 import dataclasses
 import errno
-import fcntl
 import os
 import re
 import resource
-import stat
-import struct
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,13 +28,14 @@ from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.findings import Finding, in_lines
 from mpiio_ext.subfiles.index import FOLDER, MOST_SIZE, WHOLE, WRITING, Index, Striping, SubfilesError
+from mpiio_ext.subfiles.openers import READ, NotPlainError, is_written, open_plain, opened, state_words
 
 #: Units below so many bytes are moved by strides.
 _FEW = 256
+#: Lines of a refusal.
+_MOST_SAID = 10
 #: Buffers of one vectored read, and descriptors that are left to others.
 _MOST_PARTS, _OTHERS = 1024, 128
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-WRITE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,103 +204,6 @@ def usable(stored: Stored, *, unfinished: bool = False) -> tuple[list[int], int]
     if size > MOST_SIZE:
         raise SubfilesError(f"{stored.path}: has bytes at {size:,}, which is more than a file can have")
     return lengths, size
-
-
-def is_written(stored: Stored) -> bool:
-    """Return whether a program has the file open for writing: on this host, or where locks go over hosts.
-
-    Such a program holds a lock on a byte of the first subfile, a delegate that writes behind a close on the next, and
-    who reads the file on the one after that.
-    """
-    return is_guarded(stored.subfiles[0])
-
-
-def is_guarded(path: Path, *, readers: bool = False) -> bool:
-    """Return whether a program holds the lock of writers on a subfile, or that of readers."""
-    try:
-        with opened(path) as descriptor:
-            found = fcntl.fcntl(descriptor, _OFD_GETLK, _flock(2 + readers))
-            return bool(struct.unpack(_FLOCK, found)[0] != fcntl.F_UNLCK)
-    except OSError:
-        return False
-
-
-def _flock(count: int) -> bytes:
-    return struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _WRITERS_BYTE, count, 0)
-
-
-@contextlib.contextmanager
-def alone(stored: Stored) -> Iterator[None]:
-    """Keep programs from opening the file, for the block and as far as locks go: they wait.
-
-    Raises
-    ------
-    SubfilesError
-        One has it open.
-    """
-    descriptor, taken = -1, False
-    try:
-        with contextlib.suppress(OSError):  # without the right to write, or without locks, only asking is left
-            descriptor = open_plain(stored.subfiles[0], WRITE)
-            taken = bool(fcntl.fcntl(descriptor, _OFD_SETLK, _flock(3)))
-        if not taken and is_guarded(stored.subfiles[0], readers=True):
-            words = state_words(stored) if is_written(stored) else "a program has it open: try again after that"
-            raise SubfilesError(f"{stored.path}: {words}")
-        yield
-    finally:
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
-def state_words(stored: Stored) -> str:
-    """Return what a file is whose index does not say that it is whole."""
-    if is_written(stored):
-        return "is being written: a program has it open"
-    return ("is not whole: the index says 'state writing', so its program ended before it closed the file, or "
-            "runs on another host. To take what is there: mpiio-ext subfiles merge --unfinished")  # fmt: skip
-
-
-#: The first byte that writers lock; the requests that ask for a lock of an open file, and take one; its description.
-_WRITERS_BYTE, _OFD_GETLK, _OFD_SETLK, _FLOCK = 2**62 + 1, 36, 37, "@hhqqi4x"
-#: Lines of a refusal.
-_MOST_SAID = 10
-
-
-class NotPlainError(OSError):
-    """A subfile is a link, a folder or a device."""
-
-
-@contextlib.contextmanager
-def opened(path: Path, flags: int = READ) -> Iterator[int]:
-    """Open a plain file; no link is followed.
-
-    Raises
-    ------
-    NotPlainError
-        It is none.
-    OSError
-        It is not there, or cannot be opened.
-    """
-    descriptor = open_plain(path, flags)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def open_plain(path: Path, flags: int = READ) -> int:
-    """Return the descriptor of a plain file; raises as `opened`."""
-    try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise NotPlainError(None, "is a link, a folder or a device, and no plain file")
-        descriptor = os.open(path, flags)
-    except OSError as error:
-        error.filename = str(path)
-        raise
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise NotPlainError(None, "is no plain file", str(path))
 
 
 class Files:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from mpiio_ext.subfiles.copying import WINDOW
 from mpiio_ext.subfiles.index import Striping, SubfilesError
-from mpiio_ext.subfiles.stored import Files, extents, opened, read_at, read_range
+from mpiio_ext.subfiles.openers import opened
+from mpiio_ext.subfiles.stored import Files, extents, read_at, read_range
 
 
 def verify(plain: Path, subfiles: tuple[Path, ...], striping: Striping, size: int, threads: int) -> None:

@@ -4,17 +4,19 @@ tests/programs/delegates_staged_deaths.py closes checkpoints that its delegates 
 At a moment that is drawn something is killed: a delegate, or it and its supervisor, a rank (then launchers end the
 job), the launcher, or everything that runs. Then what was left is recovered, if there is anything. Or a node is lost:
 all but the other delegate, which has copies (level replica, caches in memory). At no time has a file its name before
-all of it is there.
+all of it is there, unless it is made when a delegate is dead: then the job has said so.
 """
 
 from __future__ import annotations
 
 import pathlib
 import random
+import re
 import shutil
 import signal
 import struct
 import subprocess
+import textwrap
 import time
 
 import pytest
@@ -70,7 +72,7 @@ def kill(running: Job, who: str, rng: random.Random) -> None:
 
 
 def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathlib.Path | None = None,
-        full: str = "") -> int:  # fmt: skip
+        full: str = "", within_s: float = 0.2) -> int:  # fmt: skip
     """Run it and kill; every checkpoint that was closed must be there. Returns how many were recovered from a disk.
 
     The disk of the caches is full by then (full="caches"), or that of the files is until it is over ("files").
@@ -89,12 +91,15 @@ def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathli
     after = rng.randrange(FILES)
     with job(command, folder / "log", env) as running:
         running.wait_for(f"closed {after}", LIMIT_S)
-        time.sleep(rng.random() * 0.2)
+        time.sleep(rng.random() * within_s)
         filler = fill(disk) if disk and full == "caches" else None
         certain = closed(running)
         kill(running, who, rng)
-        check_names(files, who)
-        assert running.status(LIMIT_S) is not None, running.text()
+        deadline_s = time.monotonic() + LIMIT_S
+        while running.process.poll() is None and time.monotonic() < deadline_s:
+            check_names(files, who, running)
+            time.sleep(0.02)
+        assert running.process.poll() is not None, running.text()
         assert not (left := running.left(GRACE_S)), f"{left}\n{running.text()}"
         text = f"{who} {seed} {certain}\n{running.text()}"
         certain = certain if who in ("rank", "launcher") else closed(running)
@@ -115,6 +120,55 @@ def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathli
 def test_what_was_closed_is_not_lost(tmp_path: pathlib.Path, who: str, parts: str) -> None:
     recovered = die(tmp_path, who, 0, parts)
     assert recovered > 0 or who != "everything"
+
+
+AFTER = """
+    import pathlib, sys, time
+    import numpy as np
+    from mpi4py import MPI
+
+    comm, folder = MPI.COMM_WORLD, pathlib.Path(sys.argv[1])
+    MPI.File.Open(MPI.COMM_SELF, str(folder / f"alone{comm.rank}"), MPI.MODE_CREATE | MPI.MODE_WRONLY).Close()
+    for number in range(4):
+        file = MPI.File.Open(comm, str(folder / f"file{number}"), MPI.MODE_CREATE | MPI.MODE_WRONLY)
+        file.Write_at(comm.rank * 50000, np.full(50000, 1 + comm.rank, "u1"))
+        print(f"open {number}", flush=True) if comm.rank == 0 else None
+        while number in (0, 2) and not (folder / f"go{number}").exists():
+            time.sleep(0.01)
+        file.Close()
+"""
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_what_is_made_after_a_death_is_said(tmp_path: pathlib.Path, parts: str) -> None:
+    """It has its own name at once, of which one line speaks; of subfiles the index says that it is being written.
+
+    What was open by then has no name before it is closed. Of files for which no delegates are asked for a line has
+    been said before.
+    """
+    hints = f"*:mpiox_delegates=2:{parts}mpiox_close=staged,alone*:mpiox_delegates=0"
+    env = {**preload_environment(), "MPIOX_HINTS": hints}
+    command = [str(launcher()), "-n", str(RANKS), "python", "-c", textwrap.dedent(AFTER), str(tmp_path)]
+    with job(command, tmp_path / "log", env) as running:
+        running.wait_for("open 0", LIMIT_S)
+        kill(running, "both", random.Random(1))
+        assert not (tmp_path / "file0").exists() and (tmp_path / ".file0.staging").exists()
+        (tmp_path / "go0").touch()
+        running.wait_for("open 2", LIMIT_S)
+        line = r"/(\w+): mpiox_close=staged needs I/O delegates \((.*)\): it has its own name while it is written"
+        said = sorted(re.findall(line, running.text()))
+        assert said == [*((f"alone{rank}", "none are asked for") for rank in range(RANKS)),
+                        ("file1", "a delegate of the job has died")], running.text()  # fmt: skip
+        assert (tmp_path / "file2").exists() and not (tmp_path / ".file2.staging").exists()
+        for name, status, state in ("file1", 0, ": whole"), ("file2", 1, ": is being written"):
+            done = subprocess.run(["mpiio-ext", "subfiles", "check", str(tmp_path / name)], capture_output=True,
+                                  text=True, timeout=LIMIT_S, check=False)  # fmt: skip
+            assert not parts or (done.returncode == status and f"{name}{state}" in done.stdout), done
+        (tmp_path / "go2").touch()
+        assert running.status(LIMIT_S) == 0 and not running.left(GRACE_S), running.text()
+    for number in range(4):
+        data = b"".join(bytes([1 + rank]) * 50000 for rank in range(RANKS))
+        assert whole(tmp_path / f"file{number}") == data, running.text()
 
 
 @pytest.mark.parametrize("who", ["delegate", *slow("both")])
@@ -237,6 +291,6 @@ def test_deaths_on_full_disks(small_disk: pathlib.Path, tmp_path: pathlib.Path, 
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("who", WHO)
 def test_many_deaths(tmp_path: pathlib.Path, who: str, parts: str) -> None:
-    """A hundred moments of each kind."""
+    """A hundred moments of each kind, a third of them when most is closed, or all is written."""
     for seed in range(1, 101):
-        die(tmp_path / str(seed), who, seed, parts)
+        die(tmp_path / str(seed), who, seed, parts, within_s=0.2 if seed % 3 else 4)

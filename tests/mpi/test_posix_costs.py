@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -47,8 +50,18 @@ def test_functions_cost_nothing(extension: str) -> None:
     assert all(cost != 0 and cost <= INSTRUCTIONS for cost in more.values()), more
 
 
-def test_realpath_in_the_library() -> None:
-    """Its own calls may find the C library's oldest realpath(), which takes no NULL."""
-    calls = [f"{path}: {line}" for path in (cbuild.ROOT / "csrc").rglob("*.c")
-             for line in re.findall(r"realpath\(.*, NULL\)", path.read_text("utf-8"))]  # fmt: skip
-    assert not calls
+def exported(library: str) -> dict[str, int]:
+    """Return the functions that a library exports, and how many versions of each."""
+    done = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+    return dict(collections.Counter(line.split()[-1].partition("@")[0] for line in done.stdout.splitlines()))
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="needs nm")
+def test_no_call_of_the_library_depends_on_a_version(extension: str) -> None:
+    """Its calls of what it has itself reach the oldest version of the C library, where it is not preloaded."""
+    c_library = next(words[-1] for line in pathlib.Path("/proc/self/maps").read_text("utf-8").splitlines()
+                     if (words := line.split()) and "/libc.so" in words[-1])  # fmt: skip
+    several = {name for name, count in exported(c_library).items() if count > 1}
+    assert several & set(exported(preload_environment()["LD_PRELOAD"])) <= {"realpath"}  # the oldest one takes no NULL
+    for path in cbuild.CSRC.rglob("*.[ch]"):
+        assert not re.search(r"\brealpath\(.*, NULL\)", path.read_text("utf-8")), path

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 from collections.abc import Iterable
@@ -47,12 +48,23 @@ def names(folder: pathlib.Path) -> set[str]:
     return {path.name for path in folder.iterdir() if not path.name.endswith(".subfiles")}
 
 
-def check_names(folder: pathlib.Path, text: str) -> None:
-    """Whatever has its name is whole."""
-    for name in names(folder):
-        if name.startswith("checkpoint"):
-            number = int(name.removeprefix("checkpoint"))
-            assert whole(folder / name) == checkpoint(number), f"{name}\n{text}"
+def _is_being_written(path: pathlib.Path, number: int) -> bool:
+    """Tell whether it is not whole, and does not say that it is."""
+    if subfiles.is_index(path) and subfiles.read_index(path).size is None:
+        return True
+    same = subfiles.read(path) == checkpoint(number)
+    assert same or not subfiles.is_index(path), path.read_text()
+    return not same
+
+
+def check_names(folder: pathlib.Path, text: str, running: Job | None = None) -> None:
+    """Whatever has its name is whole. What a running job makes without delegates is not, which it has said before."""
+    numbers = [int(name.removeprefix("checkpoint")) for name in names(folder) if name.startswith("checkpoint")]
+    for number in numbers:
+        if _is_being_written(folder / f"checkpoint{number}", number):
+            lines = running.text() if running else ""
+            said = re.search(r"checkpoint(\d+): mpiox_close=staged needs I/O delegates", lines)
+            assert said and int(said[1]) <= number, f"checkpoint{number}\n{text}"
 
 
 def asked(*words: str | pathlib.Path) -> tuple[int, str]:

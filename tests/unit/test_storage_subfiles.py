@@ -17,6 +17,11 @@ def test_against_a_model(tmp_path: pathlib.Path, seed: int) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_what_who_is_killed_leaves_goes_with_the_next_index(tmp_path: pathlib.Path) -> None:
+    """Before a new index has its name: of a file that delegates have written, and of one that is opened again."""
+    cbuild.check(cbuild.program("storage/test_subfiles_killed.c", "storage"), str(tmp_path))
+
+
 def indexes(folder: pathlib.Path) -> list[bytes]:
     """Return indexes of whole files, without their last lines, too."""
     found = []

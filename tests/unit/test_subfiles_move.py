@@ -107,7 +107,7 @@ def test_killed_at_each_step(target: str, tmp_path: pathlib.Path, monkeypatch: p
         there = [path for path in (folder / "a/f", folder / target) if path.exists()]
         assert len(there) == 1 and has_all(there[0])
         for directory in {folder / "a", there[0].parent} if killed else ():  # nobody takes them for orphans
-            done = command("rm", "--orphans", directory)
+            done = command("rm", "--orphans", "--yes", directory)
             assert done.exit_code == 0 or "start it again: mpiio-ext subfiles mv" in done.stderr, done.output
         assert has_all(there[0])
         if not killed:
@@ -199,6 +199,7 @@ def test_what_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / f"a/f.subfiles/{15 * '0'}1.0").write_bytes(b"")
     done = command("mv", old, tmp_path / "g")
     assert done.exit_code == 2 and "has subfiles of other files, which would go along" in done.stderr
+    assert f"`rm --orphans {tmp_path / 'a/f.subfiles'}` lists those that no index has, merge the others" in done.stderr
     assert old.read_bytes() == before and has_all(old)
 
 

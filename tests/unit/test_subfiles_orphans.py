@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pathlib
+import shutil
 import struct
 
 import pytest
@@ -18,17 +19,25 @@ def orphan(folder: pathlib.Path, name: str, count: int = 3) -> pathlib.Path:
     """Make a file that is stored as several, and remove its index as any other file; return the folder."""
     make(folder / name, {0: b"x" * 600}, 600, 64, count)
     (folder / name).unlink()
-    os.utime(folder / f"{name}.subfiles", (1, 1))  # changed long ago
-    return folder / f"{name}.subfiles"
+    return age(folder / f"{name}.subfiles")
+
+
+def age(folder: pathlib.Path) -> pathlib.Path:
+    """Let a folder, and what is in it, be changed long ago."""
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (1, 1))
+    return folder
 
 
 def test_a_folder_that_may_just_be_made_is_kept(tmp_path: pathlib.Path) -> None:
     """A job makes the subfiles before their index."""
-    folder = orphan(tmp_path, "f")
-    os.utime(folder)
-    done = command("rm", "--orphans", tmp_path)
-    assert done.exit_code == 1 and "it was changed in the last minute" in done.output
-    assert len(list(folder.iterdir())) == 3
+    for changed in ("f.subfiles", f"f.subfiles/{IDENT}.1"):
+        folder = orphan(tmp_path, "f")
+        os.utime(tmp_path / changed)
+        done = command("rm", "--orphans", "--yes", tmp_path)
+        assert done.exit_code == 1 and "it was changed in the last minute" in done.output
+        assert len(list(folder.iterdir())) == 3
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("count", [1, 3, 4096])
@@ -47,6 +56,10 @@ def test_an_orphan_is_found_and_removed(count: int, tmp_path: pathlib.Path) -> N
         (str(tmp_path / "kept"), []), (str(folder), ["orphan"])]  # fmt: skip
     assert len(found[1]["subfiles"]) == found[1]["count"] == count and done.exit_code == 1
     done = command("rm", "--orphans", tmp_path if count == 3 else folder)
+    assert done.exit_code == 1 and f"{folder}: {many}, 600 B, without an index: put it back" in done.stdout
+    assert f"grep -rlF {IDENT} FOLDER" in done.stdout and "nothing was removed: --yes does that\n" in done.stderr
+    assert len(list(folder.iterdir())) == count
+    done = command("rm", "--orphans", "--yes", tmp_path if count == 3 else folder)
     assert (done.exit_code, done.stdout) == (0, f"{folder}: removed with {many}, 600 B\n"), done.output
     assert {one.name for one in tmp_path.iterdir()} == {"kept", "kept.subfiles", "plain"}
     done = command("rm", "--orphans", tmp_path)
@@ -66,7 +79,7 @@ def test_what_is_spoken_of_is_none(tmp_path: pathlib.Path) -> None:
     before = sorted(str(one) for one in tmp_path.rglob("*"))
     done = command("check", tmp_path)
     assert done.exit_code == 2 and "without" not in done.output and "c: is a damaged index" in done.stderr, done.output
-    assert command("rm", "--orphans", tmp_path).stdout == f"{tmp_path}: nothing in it is without an index\n"
+    assert command("rm", "--orphans", "--yes", tmp_path).stdout == f"{tmp_path}: nothing in it is without an index\n"
     assert sorted(str(one) for one in tmp_path.rglob("*")) == before
 
 
@@ -81,10 +94,10 @@ def test_what_is_kept(tmp_path: pathlib.Path) -> None:
     (tmp_path / "link.subfiles" / f"{IDENT}.1").symlink_to(tmp_path / "plain")
     with (tmp_path / "written.subfiles" / f"{IDENT}.0").open("r+b") as stream:
         fcntl.fcntl(stream, 37, struct.pack("@hhqqi4x", fcntl.F_RDLCK, 0, 2**62 + 1, 1, 0))
-        for words in (["check", tmp_path], ["rm", "--orphans", tmp_path]):
+        for words in (["check", tmp_path], ["rm", "--orphans", "--yes", tmp_path]):
             done = command(*words)
             assert done.exit_code == 1
-            for name, said in (("foreign", "kept: notes in it is no subfile"), ("written", "a program writes it"),
+            for name, said in (("foreign", "kept: notes in it is no subfile"), ("written", "a program writes or read"),
                                ("split", "`split` was killed, or is at work"), ("link", f"{IDENT}.1 in it is no"),
                                ("merge", "`merge --in-place` was killed")):  # fmt: skip
                 assert any(line.split(":")[-2 if ": kept" in line else 0] and f"/{name}.subfiles: " in line
@@ -92,6 +105,129 @@ def test_what_is_kept(tmp_path: pathlib.Path) -> None:
     assert {one.name for one in tmp_path.glob("*.subfiles")} == {
         f"{name}.subfiles" for name in ("foreign", "written", "split", "merge", "link")}  # fmt: skip
     assert len(list((tmp_path / "foreign.subfiles").iterdir())) == 4
+
+
+def rotated(folder: pathlib.Path, count: int = 3, *, old: bool = True) -> dict[str, pathlib.Path]:
+    """Write chk.new so many times, and rename it as rotation does; return the indexes by their IDs."""
+    found = {}
+    for number in range(count):
+        make(folder / "other", {0: b"x" * 600}, 600, 64, 3)
+        ident = f"{number:016x}"
+        (folder / "chk.new.subfiles").mkdir(exist_ok=True)
+        for part in (folder / "other.subfiles").iterdir():
+            part.rename(folder / "chk.new.subfiles" / part.name.replace(IDENT, ident))
+        (folder / "other.subfiles").rmdir()
+        (folder / "other").unlink()
+        found[ident] = folder / f"chk.{number}"
+        found[ident].write_bytes(index_text("chk.new", 64, 3, 600, ident=ident))
+    if old:
+        age(folder / "chk.new.subfiles")
+    return found
+
+
+@pytest.mark.parametrize("by_folder", [False, True])
+def test_subfiles_in_a_folder_of_others(tmp_path: pathlib.Path, by_folder: bool) -> None:
+    """A rotation that has unlinked an index leaves subfiles beside those of other files: they alone go."""
+    files = rotated(tmp_path, 4)
+    gone, young = list(files)[1], list(files)[2]
+    for ident in (gone, young):
+        files[ident].unlink()
+    shared = tmp_path / "chk.new.subfiles"
+    os.utime(shared / f"{young}.2")
+    given = shared if by_folder else tmp_path
+    for words in (["check", tmp_path], ["rm", "--orphans", given]):
+        done = command(*words)
+        assert done.exit_code == 1, done.output
+        assert f"{shared}/{gone}.*: 3 subfiles, 600 B, without an index: put it back" in done.stdout
+        assert f"{shared}/{young}.*: 3 subfiles, 600 B, without an index; kept: it was changed" in done.output
+        assert len(list(shared.iterdir())) == 12
+    (shared / "notes").write_bytes(b"mine")
+    done = command("rm", "--orphans", "--yes", given)
+    assert done.exit_code == 1 and done.stdout == f"{shared}/{gone}.*: removed with 3 subfiles, 600 B\n", done.output
+    assert {path.name.split(".")[0] for path in shared.iterdir()} == {*files, "notes"} - {gone}
+    for ident in set(files) - {gone, young}:
+        assert command("check", files[ident]).exit_code == 0
+
+
+def test_an_index_that_nobody_can_read(tmp_path: pathlib.Path) -> None:
+    """Renamed by a rotation, it may have any of the subfiles: nothing goes, and the reason is told."""
+    files = rotated(tmp_path, 3)
+    lost, damaged, _ = files.values()
+    lost.unlink()
+    text = damaged.read_bytes()
+    damaged.write_bytes(text[:100])
+    orphan(tmp_path, "f")
+    done = command("rm", "--orphans", "--yes", tmp_path)
+    assert done.exit_code == 1 and len(list(tmp_path.glob("*.subfiles/*"))) == 12
+    assert done.output.count(f"kept: they may be of {damaged}, which is a damaged index, or cannot be read: mend") == 3
+    damaged.write_bytes(text)
+    assert command("rm", "--orphans", "--yes", tmp_path).exit_code == 0
+    assert len(list(tmp_path.glob("*.subfiles/*"))) == 6 and command("check", tmp_path).exit_code == 0
+
+
+def test_an_index_of_another_user(tmp_path: pathlib.Path) -> None:
+    """Who must not read it cannot know which subfiles it has."""
+    strangers.need()
+    lost, other, _ = rotated(tmp_path, 3).values()
+    lost.unlink()
+    other.chmod(0o600)
+    for one in (tmp_path, *tmp_path.parents):
+        if one.stat().st_uid == os.geteuid() and len(one.parts) > 2:
+            one.chmod(one.stat().st_mode | 0o077)
+    change = f"import os; import mpiio_ext.subfiles.folders, mpiio_ext.cli.tables; os.setuid({strangers.NOBODY})"
+    (tmp_path / "chk.new.subfiles").chmod(0o777)
+    with child("rm", "--orphans", "--yes", tmp_path, before=change) as process:
+        err = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 1 and err.count(f"kept: they may be of {other}, which is") == 2, err
+    assert len(list((tmp_path / "chk.new.subfiles").iterdir())) == 9
+
+
+def test_an_index_that_was_moved_alone(tmp_path: pathlib.Path) -> None:
+    """Its data is there until the user has said --yes, and the words say how the index is found."""
+    (tmp_path / "archive").mkdir()
+    make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
+    age(tmp_path / "f.subfiles")
+    (tmp_path / "f").rename(tmp_path / "archive" / "f")
+    done = command("rm", "--orphans", tmp_path)
+    assert done.exit_code == 1 and f"put it back if it was moved or renamed (grep -rlF {IDENT} FOLDER" in done.stdout
+    assert IDENT.encode() in (tmp_path / "archive" / "f").read_bytes()
+    (tmp_path / "archive" / "f").rename(tmp_path / "f")
+    assert command("check", tmp_path / "f").exit_code == 0
+    assert command("rm", "--yes", tmp_path / "f").exit_code == 2 and (tmp_path / "f").exists()
+
+
+def test_a_job_whose_clock_is_behind(tmp_path: pathlib.Path) -> None:
+    """It has made some of its subfiles, a minute ago by its clock: the lock that it has since the first one counts."""
+    folder = tmp_path / "f.subfiles"
+    folder.mkdir()
+    for number in range(2):
+        (folder / f"{IDENT}.{number}").touch()
+    age(folder)
+    with (folder / f"{IDENT}.0").open("r+b") as stream:
+        fcntl.fcntl(stream, 37, struct.pack("@hhqqi4x", fcntl.F_RDLCK, 0, 2**62 + 1, 1, 0))
+        done = command("rm", "--orphans", "--yes", tmp_path)
+        assert done.exit_code == 1 and "kept: a program writes or reads it" in done.stderr
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_job_that_begins_while_orphans_are_removed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for the lock of its first subfile, and finds that it is gone; what is there is not taken from it."""
+    from mpiio_ext.subfiles import folders
+
+    folder, seen = orphan(tmp_path, "f"), []
+    orphans = folders.orphans
+
+    def look(path: pathlib.Path, **more: bool) -> object:
+        with (folder / f"{IDENT}.0").open("r+b") as stream:
+            try:
+                fcntl.fcntl(stream, 37, struct.pack("@hhqqi4x", fcntl.F_RDLCK, 0, 2**62 + 1, 1, 0))
+                seen.append("had")
+            except BlockingIOError:
+                seen.append("waits")
+        return orphans(path, **more)
+
+    monkeypatch.setattr(folders, "orphans", look)
+    assert command("rm", "--orphans", "--yes", tmp_path).exit_code == 0 and seen == ["had", "waits"]
 
 
 def test_a_split_that_was_killed_goes_on(tmp_path: pathlib.Path) -> None:
@@ -103,19 +239,22 @@ def test_a_split_that_was_killed_goes_on(tmp_path: pathlib.Path) -> None:
     with child(*words, before=stop) as process:
         process.communicate(timeout=60)
     assert process.returncode == 9 and not (tmp_path / "f").exists()
-    assert command("rm", "--orphans", tmp_path).exit_code == 1
+    for path in tmp_path.rglob("f.subfiles*"):
+        os.utime(path, (1, 1))
+    assert command("rm", "--orphans", "--yes", tmp_path).exit_code == 1
     assert "gone on with" in command(*words).stdout and command("check", tmp_path / "f").exit_code == 0
 
 
 def test_foreign_files_of_a_healthy_file(tmp_path: pathlib.Path) -> None:
-    """Thousands are one line, and no failure: nothing of the file is wrong."""
+    """Thousands are one line, and no failure: nothing of the file is wrong. Of the folder they are."""
     make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
     for number in range(2000):
         (tmp_path / "f.subfiles" / f"{15 * '0'}1.{number}").write_bytes(b"")
     done = command("check", tmp_path / "f")
     assert done.exit_code == 0 and done.stdout == f"{tmp_path}/f: whole, 600 B in 3 subfiles\n"
     assert len(done.stderr.splitlines()) == 1 and "and 1,997 more in it: no subfile of this file" in done.stderr
-    assert command("check", tmp_path).exit_code == 0
+    done = command("check", tmp_path)
+    assert done.exit_code == 1 and f"{tmp_path}/f.subfiles/{15 * '0'}1.*: 2,000 subfiles, 0 B, without" in done.stdout
     assert len(json.loads(command("check", tmp_path / "f", "--json").stdout)[0]["foreign"]) == 2000
 
 
@@ -139,7 +278,7 @@ def test_another_user_may_not(tmp_path: pathlib.Path) -> None:
         if one.stat().st_uid == os.geteuid() and len(one.parts) > 2:
             one.chmod(one.stat().st_mode | 0o055)
     change = f"import os; import mpiio_ext.subfiles.folders, mpiio_ext.cli.tables; os.setuid({strangers.NOBODY})"
-    with child("rm", "--orphans", tmp_path, before=change) as process:
+    with child("rm", "--orphans", "--yes", tmp_path, before=change) as process:
         err = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 2 and f"{folder}: cannot be written: Permission denied" in err, err
     assert len(list(folder.iterdir())) == 3

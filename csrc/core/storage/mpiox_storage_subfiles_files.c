@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_real_path.h"
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_lock.h"
 #include "mpiox_storage_subfiles_files.h"
@@ -156,7 +157,7 @@ int mpiox_storage_subfiles_read(const char *path, mpiox_storage_subfiles *out, c
     const int code = mpiox_storage_subfiles_parse(text, bytes, out, why);
     if (code != MPIOX_OK)
         return code == MPIOX_E_NOMEM ? ENOMEM : EBADMSG;
-    out->index = canonicalize_file_name(path);
+    out->index = mpiox_real_path(path);
     const int failed = out->index == NULL ? errno : follow_folder(out);
     if (failed != 0)
         mpiox_storage_subfiles_free(out);
@@ -259,21 +260,24 @@ static int write_new(const char *path, const char *text, const struct stat *like
 }
 
 /* To `path`, with the permissions of the one before, if there is one. `made`: nothing has that name, and what has come
- * to be meanwhile is not replaced. */
-static int put_index(const mpiox_storage_subfiles *subfiles, const char *path, bool made)
+ * to be meanwhile is not replaced. `alone`: nobody else does this for the file. Its other name is the same each time
+ * then, so that what somebody has left who was killed goes with it. */
+static int put_index(const mpiox_storage_subfiles *subfiles, const char *path, bool made, bool alone)
 {
     const char *name = base_of(path);
     char temporary[PATH_MAX];
     struct stat before;
     if (strlen(name) + 32 > NAME_MAX ||
         (size_t)snprintf(temporary, sizeof temporary, "%.*s.%s.index-%016" PRIx64, (int)(name - path), path, name,
-                         random_number()) >= sizeof temporary)
+                         alone ? subfiles->id : random_number()) >= sizeof temporary)
         return ENAMETOOLONG;
     const bool is_there = lstat(subfiles->index, &before) == 0;
     if (!made && !is_there)
         return errno;
     char *text = mpiox_storage_subfiles_format(subfiles, name);
     int code = text != NULL ? write_new(temporary, text, is_there ? &before : NULL) : ENOMEM;
+    if (code == EEXIST && alone && unlink(temporary) == 0)
+        code = write_new(temporary, text, is_there ? &before : NULL);
     free(text);
     if (code != 0)
         return code;
@@ -386,12 +390,19 @@ static int make_subfile(const mpiox_storage_subfiles *subfiles, int32_t number,
     }
 }
 
-/* EEXIST: something has the name of one. */
-static int make_subfiles(const mpiox_storage_subfiles *subfiles, const mpiox_storage_subfiles_places *places)
+/* The first one has the guard before there is another, so that nobody takes them for left ones. EEXIST: something has
+ * the name of one, or has removed the first. */
+static int make_subfiles(const mpiox_storage_subfiles *subfiles, const mpiox_storage_subfiles_places *places,
+                         int *guard)
 {
     for (int32_t i = 0; i < subfiles->count; i++) {
-        const int code = make_subfile(subfiles, i, places);
+        int code = make_subfile(subfiles, i, places);
+        if (code == 0 && i == 0) {
+            *guard = mpiox_storage_subfiles_guard(subfiles, MPIOX_GUARD_SHARED);
+            code = *guard < 0 || mpiox_storage_subfiles_is_current(subfiles, *guard) ? 0 : EEXIST;
+        }
         if (code != 0) {
+            drop_guard(guard);
             remove_subfiles(subfiles, i);
             return code;
         }
@@ -408,7 +419,7 @@ static char *absolute(const char *path)
         errno = ENAMETOOLONG;
         return NULL;
     }
-    real = canonicalize_file_name(folder[0] != '\0' ? folder : ".");
+    real = mpiox_real_path(folder[0] != '\0' ? folder : ".");
     if (real != NULL && asprintf(&out, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0)
         out = NULL;
     free(real);
@@ -440,12 +451,11 @@ static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_sto
             code = make_folder(out);
         if (code != 0)
             return code;
-        code = make_subfiles(out, places);
+        code = make_subfiles(out, places, guard);
     } while (code == EEXIST || (code == ENOENT && tries++ < TRIES)); /* somebody has removed the empty folder */
     if (code != 0)
         return code;
-    *guard = mpiox_storage_subfiles_guard(out, MPIOX_GUARD_SHARED);
-    code = put_index(out, out->index, true);
+    code = put_index(out, out->index, true, true);
     if (code == 0)
         return 0;
     drop_guard(guard);
@@ -485,11 +495,10 @@ static int read_again(mpiox_storage_subfiles *subfiles)
     return code;
 }
 
-/* One at a time, where there are locks. 0 or an errno: what the index says now. */
-static int begin_change(mpiox_storage_subfiles *subfiles, int guard)
+/* One at a time, where there are locks: *locked. 0 or an errno: what the index says now. */
+static int begin_change(mpiox_storage_subfiles *subfiles, int guard, bool *locked)
 {
-    if (guard >= 0)
-        (void)mpiox_storage_guard(guard, MPIOX_GUARD_CHANGE);
+    *locked = guard >= 0 && mpiox_storage_guard(guard, MPIOX_GUARD_CHANGE) == 0;
     return read_again(subfiles);
 }
 
@@ -502,24 +511,26 @@ static int end_change(int guard, int code)
 
 int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int guard, bool *torn)
 {
-    int code = begin_change(subfiles, guard);
+    bool locked;
+    int code = begin_change(subfiles, guard, &locked);
     const bool writing = subfiles->size < 0;
     *torn = code == 0 && writing && guard >= 0 && mpiox_storage_guard(guard, MPIOX_GUARD_LOOK) == 0;
     if (code == 0 && !*torn) { /* a full disk may have no room for another index: one that is torn can be emptied */
         subfiles->size = -1;
         subfiles->writers = writing ? subfiles->writers + 1 : 1;
-        code = put_index(subfiles, subfiles->index, false);
+        code = put_index(subfiles, subfiles->index, false, locked);
     }
     return end_change(guard, code);
 }
 
 void mpiox_storage_subfiles_emptied(mpiox_storage_subfiles *subfiles, int guard, bool *torn)
 {
-    int code = begin_change(subfiles, guard);
+    bool locked;
+    int code = begin_change(subfiles, guard, &locked);
     const bool alone = guard < 0 || mpiox_storage_guard(guard, MPIOX_GUARD_OTHERS) == 0;
     if (code == 0 && alone && subfiles->size < 0 && subfiles->writers > 1) {
         subfiles->writers = 1;
-        code = put_index(subfiles, subfiles->index, false);
+        code = put_index(subfiles, subfiles->index, false, locked);
     }
     if (code == 0 && alone)
         *torn = false;
@@ -564,13 +575,14 @@ static int settle_sizes(mpiox_storage_subfiles *subfiles, bool stable)
 
 int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, int guard, bool stable)
 {
-    int code = begin_change(subfiles, guard);
+    bool locked;
+    int code = begin_change(subfiles, guard, &locked);
     if (code == 0 && subfiles->size < 0 && subfiles->writers > 1)
         subfiles->writers--;
     else if (code == 0)
         code = settle_sizes(subfiles, stable);
     if (code == 0)
-        code = put_index(subfiles, subfiles->index, false);
+        code = put_index(subfiles, subfiles->index, false, locked);
     return end_change(guard, code);
 }
 
@@ -630,14 +642,14 @@ static bool is_of(const char *path, uint64_t id)
 }
 
 /* Nobody else writes the file, or does this. */
-static int publish(mpiox_storage_subfiles *subfiles, const char *path)
+static int publish(mpiox_storage_subfiles *subfiles, const char *path, bool locked)
 {
     struct stat status;
     int code = sync_all(subfiles);
     if (code == 0 && lstat(path, &status) != 0) {
         code = settle_sizes(subfiles, true);
         if (code == 0)
-            code = put_index(subfiles, path, true);
+            code = put_index(subfiles, path, true, locked);
     } else if (code == 0) {
         code = EEXIST;
     }
@@ -665,12 +677,13 @@ int mpiox_storage_subfiles_publish(const char *staging, const char *name)
     if (code != 0)
         return code;
     int guard = open_first(&subfiles);
+    const int lock = guard >= 0 ? mpiox_storage_guard(guard, MPIOX_GUARD_ALONE) : ENOLCK;
     if (!beside(&subfiles, name, path))
         code = ENAMETOOLONG;
-    else if (guard >= 0 && mpiox_storage_guard(guard, MPIOX_GUARD_ALONE) == EAGAIN)
+    else if (lock == EAGAIN)
         code = EAGAIN;
     else
-        code = lstat(subfiles.index, &status) != 0 ? errno : publish(&subfiles, path);
+        code = lstat(subfiles.index, &status) != 0 ? errno : publish(&subfiles, path, lock == 0);
     drop_guard(&guard);
     mpiox_storage_subfiles_free(&subfiles);
     return code;

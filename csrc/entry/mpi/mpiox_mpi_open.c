@@ -307,16 +307,19 @@ static void tell_of_cached(const mpiox_handle *handle)
                 handle->path);
 }
 
-/* Said once, by rank 0. */
+/* Said once, and once more after a death, by rank 0, before the file has its name. */
 static void tell_of_close(const mpiox_handle *handle)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT;
+    static atomic_flag said = ATOMIC_FLAG_INIT, said_of_death = ATOMIC_FLAG_INIT;
+    const char *why = handle != NULL ? handle->why_no_delegates : NULL;
 
     if (handle != NULL && handle->hints.close != MPIOX_CLOSE_WRITTEN && handle->forwarded == NULL &&
-        handle->rank == 0 && !atomic_flag_test_and_set(&said))
+        handle->rank == 0 && !atomic_flag_test_and_set(why == mpiox_forwarded_death ? &said_of_death : &said))
         fprintf(stderr,
-                "mpiio_ext: %s: mpiox_close=%s needs I/O delegates: MPI_File_close waits until all is written\n",
-                handle->path, handle->hints.close == MPIOX_CLOSE_NEVER ? "never" : "staged");
+                "mpiio_ext: %s: mpiox_close=%s needs I/O delegates (%s): it has its own name while it is written, and "
+                "MPI_File_close waits\n",
+                handle->path, handle->hints.close == MPIOX_CLOSE_NEVER ? "never" : "staged",
+                why != NULL ? why : "none are asked for");
 }
 
 /* The individual pointer of a file that is opened to be appended to: the MPI library may have met an old size, or that

@@ -206,8 +206,6 @@ OF_PATH(statfs, struct statfs *, out)
 OF_PATH(statfs64, struct statfs64 *, out)
 OF_PATH(statvfs, struct statvfs *restrict, out)
 OF_PATH(statvfs64, struct statvfs64 *restrict, out)
-/* Of several versions in the C library. Where this one is not in front, this library's own calls find the oldest, which
- * takes no NULL: they use canonicalize_file_name(). */
 ONE(char *, NULL, realpath, (const char *restrict path, char *restrict out), (path, out), AT_FDCWD, path)
 ONE(char *, NULL, __realpath_chk, (const char *path, char *out, size_t bytes), (path, out, bytes), AT_FDCWD, path)
 ONE(char *, NULL, canonicalize_file_name, (const char *path), (path), AT_FDCWD, path)

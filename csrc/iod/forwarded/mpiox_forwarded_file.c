@@ -12,10 +12,13 @@
 #include <string.h>
 
 #include "mpiox_forwarded_impl.h"
+#include "mpiox_real_path.h"
 #include "mpiox_service_settings.h"
 #include "mpiox_partition.h"
 
 enum { TEXT_BYTES = 512 };
+
+const char mpiox_forwarded_death[] = "a delegate of the job has died";
 
 static const char replica_waits[] = "mpiox_close=staged: at level replica MPI_File_close waits until all is written, "
                                     "where a file exists already or copies would be on the same node";
@@ -130,7 +133,7 @@ static bool tell_owners(mpiox_forwarded *forwarded, opening *o)
 /* Rank 0: at all delegates or at none. */
 static void open_everywhere(mpiox_forwarded *forwarded, opening *o)
 {
-    char *path = canonicalize_file_name(forwarded->file->path);
+    char *path = mpiox_real_path(forwarded->file->path);
     int32_t done = 0;
 
     while (path && done < o->owners && open_at(forwarded, done, path, o) == MPIOX_OK)
@@ -314,7 +317,7 @@ int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, mpiox_forward
         mpiox_forwarded_expect_holds();
     }
     if (open_records(forwarded, &o) != MPIOX_OK) {
-        *reason = count_dead(service) > 0 ? "a delegate of the job has died" : "the delegates cannot open the file";
+        *reason = count_dead(service) > 0 ? mpiox_forwarded_death : "the delegates cannot open the file";
         mpiox_forwarded_free(forwarded);
         return MPIOX_E_UNSUPPORTED;
     }

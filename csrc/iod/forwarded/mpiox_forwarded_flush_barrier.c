@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "mpiox_event.h"
+#include "mpiox_real_path.h"
 #include "mpiox_storage_staging.h"
 
 /* A request failed: so does the flush barrier. Nobody else is told. */
@@ -43,7 +44,7 @@ static void barrier_one(mpiox_forwarded *forwarded, int32_t owner, bool stable, 
 static void end_staging(mpiox_forwarded *forwarded, int32_t owner)
 {
     const mpiox_file *file = forwarded->file;
-    char *path = file->staging ? canonicalize_file_name(file->path) : NULL;
+    char *path = file->staging ? mpiox_real_path(file->path) : NULL;
     struct stat status;
     bool renamed;
 

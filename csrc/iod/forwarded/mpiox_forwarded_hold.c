@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "mpiox_forwarded_impl.h"
+#include "mpiox_real_path.h"
 #include "mpiox_storage_staging.h"
 
 struct mpiox_forwarded_hold {
@@ -248,7 +249,7 @@ static bool restore_all(const mpiox_service *service, const char *path)
 mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, bool only_looks)
 {
     mpiox_forwarded_hold *hold = malloc(sizeof *hold + (size_t)service->count * sizeof hold->index[0]);
-    char *real = canonicalize_file_name(path);
+    char *real = mpiox_real_path(path);
     mpiox_service_wait wait = {.delegate = NULL};
     int result = MPIOX_HOLD_NONE;
 
@@ -291,7 +292,7 @@ bool mpiox_forwarded_hold_is_written(const mpiox_forwarded_hold *hold)
 
 void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const char *path)
 {
-    char *real = canonicalize_file_name(path);
+    char *real = mpiox_real_path(path);
 
     for (int32_t i = 0; real && i < hold->service->count; i++) {
         mpiox_slot slot = {.op = MPIOX_OP_HOLD, .arg = {-1}};

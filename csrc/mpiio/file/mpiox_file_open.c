@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "mpiox_real_path.h"
 #include "mpiox_storage_refresh.h"
 #include "mpiox_storage_subfiles.h"
 #include "mpiox_testing.h"
@@ -106,7 +107,7 @@ static int open_here(mpiox_file *file, const char *path, bool striped)
     if (code != MPIOX_OK)
         return code;
     if (!mpiox_topology_one_node(file->topology)) /* the program may change its folder */
-        file->real_path = canonicalize_file_name(path);
+        file->real_path = mpiox_real_path(path);
     if (mpiox_storage_pin(file->storage, NULL) != MPIOX_OK)
         return MPIOX_E_IO;
     if (file->topology->rank == 0)

@@ -379,6 +379,38 @@ static void test_files_share_descriptors(void)
     CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 }
 
+/* Of a file that is being made the first subfile is guarded before there is another one: as far as locks reach, nobody
+ * takes those for what somebody has left, whatever the clocks say. */
+static bool see_guard(int fd, int32_t subfile, bool last, void *context)
+{
+    char name[40], first[PATH_MAX];
+    bool *seen = context;
+    (void)last;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    const ssize_t bytes = readlink(name, first, sizeof first - 1);
+    CHECK(bytes > 0);
+    first[bytes] = '\0';
+    strcpy(strrchr(first, '.'), ".0");
+    const int guard = open(first, O_RDWR);
+    CHECK(guard >= 0 && subfile < 3);
+    seen[subfile] = mpiox_storage_guard(guard, MPIOX_GUARD_LOOK) == EAGAIN;
+    close(guard);
+    return true;
+}
+
+static void test_made(void)
+{
+    bool seen[3] = {false};
+    const mpiox_storage_subfiles_places places = {see_guard, seen};
+    mpiox_storage_subfiles index;
+    int guard;
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, path, 3, 10, &places, &index, &guard), 0);
+    CHECK(!seen[0] && seen[1] && seen[2] && guard >= 0);
+    close(guard);
+    CHECK_EQUAL(mpiox_storage_subfiles_remove(&index), 0);
+    mpiox_storage_subfiles_free(&index);
+}
+
 /* An index that was emptied goes with its subfiles, not while they are written, and nothing else goes. */
 static void test_emptied(void)
 {
@@ -461,6 +493,7 @@ int main(int argc, char **argv)
         test_requests((mpiox_storage_kind)(i % 3), 1 + (int32_t)drawn(12), units[i % 6]);
     test_few_descriptors();
     test_files_share_descriptors();
+    test_made();
     test_emptied();
     test_renamed();
     test_the_last_makes_it_whole();
