@@ -8,7 +8,8 @@
  *            processes and threads wait side by side; the processor is free. With SLOW_STORAGE_LINE, the name of a file
  *            of 8 bytes, the rate is that of all processes of the host together: the file says when the line to the
  *            storage is free again, and the bytes of a request wait for that. Each open of such a file sleeps
- *            SLOW_STORAGE_OPEN_US.
+ *            SLOW_STORAGE_OPEN_US. A request of POSIX's asynchronous I/O (OMPIO's, with more ranks) goes on at once,
+ *            and is in progress until it would be done.
  * Guarantee. It is a model of the time of a request, and of nothing else: no locks. All programs that are compared get
  *            the same. What does not go through these functions (io_uring, mmap) is not delayed.
  *
@@ -18,9 +19,11 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* RTLD_NEXT, off64_t, preadv2: no option of the compiler is needed */
 #endif
+#include <aio.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -94,17 +97,29 @@ static void rest(long long ns)
     nanosleep(&pause_for, NULL);
 }
 
-static void wait_for(int fd, size_t bytes)
+/* How long a request takes from now on; 0 for files elsewhere. */
+static long long request_ns(int fd, size_t bytes)
 {
     char link[32], path[4096];
     const int before = errno;
 
     if (below == NULL || (pause_ns == 0 && mbps == 0))
-        return;
+        return 0;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     const ssize_t length = readlink(link, path, sizeof path);
-    if (length >= (ssize_t)strlen(below) && strncmp(path, below, strlen(below)) == 0)
-        rest(pause_ns + transfer_ns(bytes));
+    errno = before;
+    if (length < (ssize_t)strlen(below) || strncmp(path, below, strlen(below)) != 0)
+        return 0;
+    return pause_ns + transfer_ns(bytes);
+}
+
+static void wait_for(int fd, size_t bytes)
+{
+    const int before = errno;
+    const long long ns = request_ns(fd, bytes);
+
+    if (ns > 0)
+        rest(ns);
     errno = before;
 }
 
@@ -134,6 +149,101 @@ DELAY(ssize_t, pwritev2, (int fd, const struct iovec *iov, int n, off_t at, int 
       sum(iov, n))
 DELAY(ssize_t, preadv2, (int fd, const struct iovec *iov, int n, off_t at, int flags), (fd, iov, n, at, flags),
       sum(iov, n))
+
+/* ---- asynchronous I/O: when each request is done --------------------------------------------------------------- */
+
+enum { MOST_ASYNC = 1024 }; /* requests in progress; further ones are waited for before they begin */
+
+static struct {
+    const struct aiocb *request; /* NULL: free */
+    long long done_ns;           /* of CLOCK_MONOTONIC */
+} in_progress[MOST_ASYNC];
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+
+static long long now_ns(void)
+{
+    struct timespec clock;
+
+    clock_gettime(CLOCK_MONOTONIC, &clock);
+    return 1000000000LL * clock.tv_sec + clock.tv_nsec;
+}
+
+static void note(const struct aiocb *request)
+{
+    const long long ns = request_ns(request->aio_fildes, request->aio_nbytes);
+    int at = 0;
+
+    if (ns == 0)
+        return;
+    pthread_mutex_lock(&guard);
+    while (at < MOST_ASYNC && in_progress[at].request != NULL && in_progress[at].request != request)
+        at++;
+    if (at < MOST_ASYNC) {
+        in_progress[at].request = request;
+        in_progress[at].done_ns = now_ns() + ns;
+    }
+    pthread_mutex_unlock(&guard);
+    if (at == MOST_ASYNC)
+        rest(ns);
+}
+
+/* What is left of a request; one that is done is forgotten. */
+static long long left_ns(const struct aiocb *request)
+{
+    long long ns = 0;
+
+    pthread_mutex_lock(&guard);
+    for (int at = 0; at < MOST_ASYNC && request != NULL; at++) {
+        if (in_progress[at].request != request)
+            continue;
+        ns = in_progress[at].done_ns - now_ns();
+        if (ns <= 0)
+            in_progress[at].request = NULL;
+        break;
+    }
+    pthread_mutex_unlock(&guard);
+    return ns > 0 ? ns : 0;
+}
+
+#define SLOW_ASYNC(name)                                                                                               \
+    int name(struct aiocb *request)                                                                                    \
+    {                                                                                                                  \
+        static int (*next)(struct aiocb *);                                                                            \
+        if (next == NULL)                                                                                              \
+            next = (int (*)(struct aiocb *))dlsym(RTLD_NEXT, #name);                                                   \
+        note(request);                                                                                                 \
+        return next(request);                                                                                          \
+    }
+
+SLOW_ASYNC(aio_write)
+SLOW_ASYNC(aio_read)
+
+int aio_error(const struct aiocb *request)
+{
+    static int (*next)(const struct aiocb *);
+    if (next == NULL)
+        next = (int (*)(const struct aiocb *))dlsym(RTLD_NEXT, "aio_error");
+    return left_ns(request) > 0 ? EINPROGRESS : next(request);
+}
+
+/* Waits for the first to be done, without regard to the limit, as if the storage answered no sooner. */
+int aio_suspend(const struct aiocb *const list[], int n, const struct timespec *limit)
+{
+    static int (*next)(const struct aiocb *const[], int, const struct timespec *);
+    long long least = -1;
+    if (next == NULL)
+        next = (int (*)(const struct aiocb *const[], int, const struct timespec *))dlsym(RTLD_NEXT, "aio_suspend");
+    for (int i = 0; i < n; i++) {
+        const long long ns = list[i] != NULL ? left_ns(list[i]) : -1;
+        if (ns >= 0 && (least < 0 || ns < least))
+            least = ns;
+    }
+    if (least > 0)
+        rest(least);
+    return next(list, n, limit);
+}
+
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
 
 #define SLOW_OPEN(name)                                                                                                \
     int name(const char *path, int flags, ...)                                                                         \

@@ -232,6 +232,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/server/mpiox_server_files.c
     csrc/iod/server/mpiox_server_fill.c
     csrc/iod/server/mpiox_server_flush.c
+    csrc/iod/server/mpiox_server_folder.c
     csrc/iod/server/mpiox_server_order.c
     csrc/iod/server/mpiox_server_pages.c
     csrc/iod/server/mpiox_server_ranges.c

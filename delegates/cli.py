@@ -168,7 +168,8 @@ def _after_close(parts: Sequence[DelegateFile]) -> str:
 def _failing(parts: Sequence[DelegateFile]) -> str:
     """Return why writing a file behind its close does not go on; "": it does."""
     code = next((part.drain_errno for part in parts if part.drain_errno), 0)
-    return "whole, but its name exists" if code == errno.EEXIST else os.strerror(code) if code else ""
+    clashes = {errno.EEXIST: "whole, but its name exists", errno.ENODATA: "its .parts was removed"}
+    return clashes.get(code, os.strerror(code)) if code else ""
 
 
 def _file_table(rows: Sequence[Observation]) -> RenderableType | None:

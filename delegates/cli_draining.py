@@ -87,6 +87,12 @@ def _clash(staging: Path) -> str:
     return f"is whole as {staging}, and does not get its name, which exists by now: rename one of them"
 
 
+def _without_parts(staging: Path) -> str:
+    """As mpiox_storage_staging_clash()."""
+    return f"does not get its name: somebody has removed {staging}.parts, which says who has bytes of it; rename " \
+           f"{staging} when no I/O delegate (mpiio-ext delegates status), and no cache on a disk, has any left"
+
+
 def _is_whole(staging: Path) -> bool:
     """Return whether nobody has bytes of a file any more: all have said so beside it."""
     try:
@@ -101,6 +107,8 @@ def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
     for path in wanted - {item.path for item in left}:
         if path.exists() and _is_whole(staging_name(path)):
             texts[path] = _clash(staging_name(path))
+        elif staging_name(path).exists() and not Path(f"{staging_name(path)}.parts").exists():
+            texts[path] = _without_parts(staging_name(path))
         elif staging_name(path).exists():
             texts[path] = f"is not whole, and no delegate of this host writes it: what there is of it is in " \
                           f"{staging_name(path)}"  # fmt: skip
@@ -131,9 +139,8 @@ def _why(item: Left) -> str:
     staging = staging_name(item.path)
     if item.code == errno.EEXIST and not item.dirty_bytes:
         return _clash(staging)
-    if item.code == errno.ENOENT and not item.dirty_bytes and not Path(f"{staging}.parts").exists():
-        return f"does not get its name: {staging}.parts was removed, which says who has bytes of it; when its " \
-               f"delegates have none left, all of it is in {staging}"  # fmt: skip
+    if item.code == errno.ENODATA and not item.dirty_bytes:
+        return _without_parts(staging)
     return f"cannot be written: {os.strerror(item.code)}; its bytes are in {item.where}"
 
 
@@ -149,9 +156,10 @@ class _Waiting:
         running = [row.status for row in watch.look()]
         left = list(left_by(running, self._wanted))
         nobodys = _nobodys(self._wanted, left) if self._wanted else _abandoned(running)
-        clashes = {item.path for item in left if item.code == errno.EEXIST}
+        clashes = {item.path for item in left if item.code in (errno.EEXIST, errno.ENODATA)}
         stuck = {item.path: _why(item) for item in left
-                 if item.code and (item.path not in clashes or item.path.exists())}  # fmt: skip
+                 if item.code and (item.code != errno.EEXIST or item.path.exists())
+                 and (item.code != errno.ENODATA or staging_name(item.path).exists())}  # fmt: skip
         now_s = time.monotonic()
         self._since_s = {path: self._since_s.get(path, now_s) for path in (*nobodys, *stuck)}
         failed = {item.path: "is a scratch file: it goes with its job, and is never written"
@@ -210,13 +218,15 @@ class Unwritten:
     path : its final name.
     why : what keeps them from it; follows the name in a sentence.
     changed : others have written it since.
-    whole : none are left, but something else has its name.
+    whole : none are left, but it does not get its name.
+    waits : so it is because another cache of its job may have bytes.
     """
 
     path: Path
     why: str
     changed: bool
     whole: bool
+    waits: bool
 
 
 def recover_cache(path: Path, folders: Iterable[Path] = (), *, force: bool = False) -> tuple[int, list[Unwritten]]:
@@ -224,13 +234,13 @@ def recover_cache(path: Path, folders: Iterable[Path] = (), *, force: bool = Fal
 
     folders: where more caches of its job may be, beside those in the same folder. force: what others have written since
     is written over. Returns the bytes, or a number below 0 (the cache is in use, or none that can be used), and the
-    files that could not be written.
+    files that could not be written, or wait for another cache.
     """
     text, near = ffi.new("char[]", _REPORT_BYTES), os.fsencode(";".join(map(str, folders)))
     moved = int(lib.mpiio_ext_delegates_recover(os.fsencode(path), near, force, text, _REPORT_BYTES))
     failed = json.loads(ffi.string(text).decode()) if moved >= 0 else []
-    return moved, [Unwritten(path=Path(item["path"]), why=item["why"], changed=item["changed"], whole=item["whole"])
-                   for item in failed]  # fmt: skip
+    return moved, [Unwritten(path=Path(item["path"]), why=item["why"], changed=item["changed"], whole=item["whole"],
+                             waits=item["waits"]) for item in failed]  # fmt: skip
 
 
 def _caches(folder: Path) -> list[Path]:
@@ -245,9 +255,10 @@ def recover(folders: tuple[Path, ...], force: bool) -> None:
     """Write to their files what delegates that were killed have left in a folder of mpiox_delegate_cache_dir.
 
     Caches of delegates that run are left alone. The exit status is 1 when a file could not be written: it is named, and
-    its cache stays for another trial. So it is where others have written the file since.
+    its cache stays for another trial. So it is where others have written the file since, and where a closed file is not
+    whole, since another I/O delegate of its job had bytes of it.
     """
-    whole = True
+    whole, waiting = True, dict[Path, str]()
     for cache in (cache for folder in folders for cache in _caches(folder)):
         moved, failed = recover_cache(cache, folders, force=force)
         if moved == _IN_USE:
@@ -261,10 +272,15 @@ def recover(folders: tuple[Path, ...], force: bool) -> None:
             whole = False
         else:
             click.echo(f"{cache}: {size_text(moved)} brought to their files")
-        for item in failed:
+        waiting |= {item.path: item.why for item in failed if item.waits}
+        for item in (item for item in failed if not item.waits):
             all_the_same = ": --force writes them all the same" if item.changed else ""
             where = "" if item.whole else f"; its bytes are in {cache}{all_the_same}"
             click.echo(f"{item.path} {item.why}{where}", err=True)
+            whole = False
+    for path, why in sorted(waiting.items()):
+        if staging_name(path).exists():
+            click.echo(f"{path} {why}", err=True)
             whole = False
     if not whole:
         raise SystemExit(1)

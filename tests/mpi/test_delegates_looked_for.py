@@ -108,3 +108,81 @@ def test_an_index_that_was_renamed_keeps_its_subfiles(tmp_path: pathlib.Path, cl
     assert subfiles.read(tmp_path / "file.1") == b"A" * BYTES + b"B" * BYTES
     read = subfiles.read if subfiles.is_index(tmp_path / "file") else pathlib.Path.read_bytes
     assert read(tmp_path / "file") == b"F" * BYTES + b"G" * BYTES
+
+
+PAST = f"""
+import os, sys, time
+from mpi4py import MPI
+
+comm, path, n = MPI.COMM_WORLD, sys.argv[1] + "/file", {BYTES}
+def hints(**more):
+    info = MPI.Info.Create()
+    for name, value in ([word.split("=") for word in sys.argv[2].split(":")] + list(more.items())):
+        info.Set(name, value)
+    return info
+past = hints(mpiox_delegates="0", mpiox_drain_patience="1")
+def write(byte):
+    fh = MPI.File.Open(comm, path, MPI.MODE_CREATE | MPI.MODE_RDWR, hints())
+    fh.Write_at_all(comm.rank * n, bytes([byte + comm.rank]) * n)
+    return fh
+def refused(comm, info):
+    try:
+        MPI.File.Open(comm, path, MPI.MODE_RDWR, info)
+    except MPI.Exception as error:
+        text, fine = str(error), error.Get_error_class() == MPI.ERR_NO_SPACE
+        assert fine and "of " + path + " failed: No space left on device" in text and "stays with them" in text, text
+    else:
+        raise AssertionError("it was opened")
+def there():
+    open(sys.argv[1] + "/go", "w").close() if comm.rank == 0 else None
+    while os.path.exists(sys.argv[1] + "/other"):
+        time.sleep(0.01)
+    comm.Barrier()
+    for info in (past, hints()):
+        fh, found = MPI.File.Open(comm, path, MPI.MODE_RDONLY, info), bytearray(n)
+        fh.Read_at(comm.rank * n, found)
+        fh.Close()
+        assert found == bytes([65 + comm.rank]) * n
+"""
+#: Hints, and what the program does while the disk is full.
+OPENED_PAST = {
+    "made": ("", 0, "write(65).Close(); refused(comm, past)"),
+    "subfiles": (":mpiox_subfiles=3", 0, "write(65).Close(); refused(comm, past)"),
+    "there before": ("", 0, "write(65).Close(); refused(comm, past)"),
+    "open elsewhere": ("", 0, """
+        write(65).Close()
+        fh = MPI.File.Open(MPI.COMM_SELF, path, MPI.MODE_RDONLY, hints()) if comm.rank else None
+        comm.Barrier()
+        if fh is None:
+            refused(MPI.COMM_SELF, past)
+        comm.Barrier()
+        fh.Close() if fh else None
+        """),
+    "copies": (":mpiox_delegate_ack=replica", 1, """
+        write(65).Close()
+        refused(comm, hints(mpiox_delegate_ack="memory", mpiox_drain_patience="0"))
+        """),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OPENED_PAST)
+def test_who_opens_it_past_the_delegates_is_refused(small_disk: pathlib.Path, tmp_path: pathlib.Path,
+                                                    kind: str) -> None:  # fmt: skip
+    """On a full disk: what delegates have of it stays with them, and is there when the disk has room again."""
+    more, per_node, program = OPENED_PAST[kind]
+    (other := small_disk / "other").write_bytes(bytes(BYTES))
+    if kind == "there before":
+        (small_disk / "file").write_bytes(b"before")
+    code = f"{PAST}{textwrap.dedent(program)}\nthere()"
+    words = HINTS.removeprefix("*:") + more
+    command = [str(launcher()), "-n", "2", sys.executable, "-c", code, str(small_disk), words]
+    environment = preload_environment() | {"MPIOX_RANKS_PER_NODE": str(per_node)}
+    with job(command, tmp_path / "log", environment) as running:
+        until = time.monotonic() + 60
+        while not (small_disk / "go").exists():
+            assert running.process.poll() is None and time.monotonic() < until, running.text()
+            time.sleep(0.05)
+        other.unlink()
+        assert running.status(90) == 0, running.text()
+        assert "lost" not in running.text()
+    assert subfiles.read(small_disk / "file") == b"A" * BYTES + b"B" * BYTES

@@ -16,18 +16,20 @@ from mpiio_ext import delegates
 from mpiio_ext.delegates.arbiter import announcements, mapfile
 from mpiio_ext.delegates.cli_draining import recover_cache
 from support import subfiles
-from support.launch import PROGRAMS, launcher, marked_processes, preload_environment, python_alone, python_run
+from support.launch import PROGRAMS, marked_processes, python_alone, python_run
 from support.processes import job
 from support.staged import (
     CHECKPOINT_BYTES,
-    CHECKPOINTS,
+    PARTS,
     RANKS,
     SCRATCH,
     asked,
     check_program,
     check_scratch,
     checkpoint,
+    command,
     fill,
+    hints,
     kill_at_once,
     names,
     scratch_hints,
@@ -122,22 +124,6 @@ def test_pnetcdf_finds_whole_files_alone(tmp_path: pathlib.Path, preload: bool) 
 
 # ---- from outside ----------------------------------------------------------------------------------------------------
 
-def command(folder: pathlib.Path, files: int, pause_s: float) -> list[str]:
-    """Return how that program is started."""
-    return [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(folder), str(files), str(pause_s)]
-
-
-def hints(**more: str | int) -> dict[str, str]:
-    """Return the environment of a program with two delegates that write behind its closes."""
-    words = {"mpiox_delegates": 2, "mpiox_delegate_cache": "2m", "mpiox_delegate_page": "16k", "striping_unit": "16k",
-             "mpiox_close": "staged", **more}  # fmt: skip
-    return {**preload_environment(), "MPIOX_HINTS": "*:" + ":".join(f"{name}={value}" for name, value in words.items())}
-
-
-#: One file, or hints by which it is four subfiles, whose unit is no part of a page.
-PARTS: list[dict[str, int]] = [{}, {"mpiox_subfiles": 4, "mpiox_subfile_unit": 7000}]
-
-
 def tool(*words: str | pathlib.Path) -> tuple[int, str]:
     """Return status and messages of a command under `mpiio-ext subfiles`."""
     done = subprocess.run(["mpiio-ext", "subfiles", *map(str, words)], capture_output=True, text=True, timeout=120,
@@ -222,14 +208,17 @@ def test_the_arbiters_nodes_write_it(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("parts", PARTS)
 def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
-    """The file does not get its name, and that is said; nothing of it is lost."""
+    """The file does not get its name, and that is said, with what to do; nothing of it is lost."""
+    said = f"{tmp_path}/checkpoint0 does not get its name: somebody has removed {tmp_path}/.checkpoint0.staging.parts"
     with job(command(tmp_path, 1, 600), tmp_path / "log", hints(mpiox_drain_rate=1, **parts)) as running:
         running.wait_for("closed 0", 120)
         (tmp_path / ".checkpoint0.staging.parts").unlink()
         for pid in running.delegates():
             os.kill(pid, signal.SIGUSR1)
         status, text = asked("wait", "--patience", "1s", tmp_path / "checkpoint0")
-        assert (status, "checkpoint0.staging.parts was removed" in text) == (1, True), text
+        assert (status, text.count(said)) == (1, 1), text
+        running.wait_for(said, 60)
+        assert "its .parts was removed" in asked("status", "--once")[1]
         assert subfiles.read(tmp_path / ".checkpoint0.staging") == checkpoint(0)
         (tmp_path / ".checkpoint0.staging").rename(tmp_path / "checkpoint0")
         assert asked("wait", "--timeout", "60s", tmp_path / "checkpoint0") == (0, "")
@@ -238,6 +227,20 @@ def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path, parts: dict[
             assert tool("rm", tmp_path / "checkpoint0")[0] == 0
             (tmp_path / "plain").rename(tmp_path / "checkpoint0")
         assert (tmp_path / "checkpoint0").read_bytes() == checkpoint(0)
+
+
+def test_what_says_who_has_bytes_is_removed_before_the_end(tmp_path: pathlib.Path) -> None:
+    """The job ends at once then, and says so as well; so does `wait` afterwards."""
+    said = f"{tmp_path}/checkpoint0 does not get its name: somebody has removed {tmp_path}/.checkpoint0.staging.parts"
+    with job(command(tmp_path, 1, 5), tmp_path / "log", hints(mpiox_drain_rate=1)) as running:
+        running.wait_for("closed 0", 120)
+        (tmp_path / ".checkpoint0.staging.parts").unlink()
+        assert running.status(120) is not None
+        assert not running.left(30), running.text()
+        assert said in running.text() and "check that the directory exists" not in running.text(), running.text()
+    status, text = asked("wait", tmp_path / "checkpoint0")
+    assert (status, text.count(said)) == (1, 1), text
+    assert (tmp_path / ".checkpoint0.staging").read_bytes() == checkpoint(0)
 
 
 @pytest.mark.parametrize("seed", [4, *slow(5, 6, 7)])
@@ -304,7 +307,7 @@ def test_what_the_file_system_refuses(tmp_path: pathlib.Path, parts: dict[str, i
     assert all(str(path) in said for path in caches.iterdir()), said
     recovered = [recover_cache(path) for path in caches.iterdir()]
     assert sum(moved for moved, _ in recovered) == CHECKPOINT_BYTES
-    assert not [path for _, failed in recovered for path in failed]
+    assert all(item.waits for _, failed in recovered for item in failed)
     assert not list(caches.iterdir())
     assert whole(folder / "checkpoint1") == checkpoint(1)
     assert names(folder) == {"checkpoint0", "checkpoint1"}

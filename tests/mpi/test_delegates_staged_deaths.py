@@ -21,6 +21,7 @@ import time
 
 import pytest
 
+from mpiio_ext.delegates import status as delegates_status
 from mpiio_ext.delegates.cli_draining import recover_cache
 from support import fuzz
 from support.launch import launcher, marked_processes, preload_environment
@@ -105,7 +106,7 @@ def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathli
         certain = certain if who in ("rank", "launcher") else closed(running)
     check_names(files, text)
     recovered = [recover_cache(path) for path in sorted(caches.iterdir())]
-    assert all(moved >= 0 and not failed for moved, failed in recovered), f"{recovered}\n{text}"
+    assert all(moved >= 0 and all(item.waits for item in failed) for moved, failed in recovered), f"{recovered}\n{text}"
     assert not list(caches.iterdir()), text
     if filler:
         filler.unlink()
@@ -272,6 +273,63 @@ def test_caches_of_before_a_restart_of_the_node(tmp_path: pathlib.Path) -> None:
         assert (files / "checkpoint0").exists() == (status == 0)
     assert len(list(old.iterdir())) == 2
     assert whole(files / "checkpoint0") == checkpoint(0)
+
+
+OPEN = """
+import os, sys, time
+from mpi4py import MPI
+
+comm, page, pages, path = MPI.COMM_WORLD, 16384, 40, sys.argv[1] + "/file"
+fh = MPI.File.Open(comm, path, MPI.MODE_CREATE | MPI.MODE_RDWR)
+def write(step):
+    at = (step * comm.size + comm.rank) * page * pages
+    fh.Write_at(at, bytes([1 + step * comm.size + comm.rank]) * (page * pages))
+write(0)
+comm.Barrier()
+if comm.rank == 0:
+    print("written 0", flush=True)
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.01)
+write(1)
+comm.Barrier()
+fh.Close()
+comm.Barrier()
+if comm.rank == 0:
+    print("closed", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("who", "parts"), [("delegate", ""), ("both", PARTS[1]), *slow(("both", ""),
+                                            ("delegate", PARTS[1]))])  # fmt: skip
+def test_while_an_open_file_is_written(tmp_path: pathlib.Path, who: str, parts: str) -> None:
+    """Level replica: its pages are written since nothing comes; then one of its delegates is killed in the middle."""
+    for seed in range(fuzz.examples(2, least=1)):
+        (folder := tmp_path / str(seed)).mkdir()
+        (files := folder / "files").mkdir()
+        hints = "*:mpiox_delegates=2:mpiox_delegate_cache=8m:mpiox_delegate_page=16k:striping_unit=16k:" \
+                f"mpiox_delegate_ack=replica:mpiox_close=staged:{parts}mpiox_drain_rate=300k"  # fmt: skip
+        env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1"}
+        command = [str(launcher()), "-n", "2", "python", "-c", OPEN, str(files), str(folder / "go")]
+        with job(command, folder / "log", env) as running:
+            running.wait_for("written 0", LIMIT_S)
+            until = time.monotonic() + LIMIT_S
+            while not (left := dirty_of(files)) or left[0] == left[1]:
+                assert time.monotonic() < until, running.text()
+            assert 0 < left[0] < left[1], "all of it is written: the kill is too late"
+            kill(running, who, random.Random(f"open {who} {seed}{parts}"))
+            (folder / "go").touch()
+            assert running.status(2 * LIMIT_S) == 0, running.text()
+            assert "closed" in running.text() and not running.left(GRACE_S), running.text()
+            assert "lost" not in running.text(), running.text()
+        assert names(files) == {"file"}
+        assert whole(files / "file") == b"".join(bytes([1 + part]) * (16384 * 40) for part in range(4))
+
+
+def dirty_of(files: pathlib.Path) -> tuple[int, int] | None:
+    """Return the dirty bytes of the file in a folder, and all that were deposited in the first step; None: not open."""
+    found = [file.dirty_bytes for item in delegates_status() for file in item.files
+             if file.path == f"{files}/.file.staging" and not file.replica]  # fmt: skip
+    return (sum(found), 2 * 16384 * 40) if found else None
 
 
 #: Of `small_disk`: two caches, and little else.

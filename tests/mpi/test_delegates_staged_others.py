@@ -22,14 +22,15 @@ LIMIT_S, GRACE_S = 60.0, 60.0
 PAGE = 16 << 10
 
 
-def leave(folder: pathlib.Path, *, per_node: int = 0, rate: int = 1, after_s: float = 0) -> str:
-    """Kill all of a job that has closed a file which existed before. Returns the hints of the next one.
+def leave(folder: pathlib.Path, *, per_node: int = 0, rate: int = 1, after_s: float = 0,
+          existed: str = "checkpoint0") -> str:  # fmt: skip
+    """Kill all of a job that has closed a file which, by that name, existed before. Returns the hints of the next one.
 
     It is written with that rate, or, for 0, so slowly that somebody is killed in the middle of it.
     """
     for name in ("files", "first", "second"):
         (folder / name).mkdir()
-    (folder / "files/checkpoint0").write_bytes(bytes(1000))
+    (folder / "files" / existed).write_bytes(bytes(1000))
     where = f"{folder}/first" + (f";{folder}/second" if per_node else "")
     hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
             f"mpiox_delegate_cache_dir={where}:mpiox_close=staged"  # fmt: skip
@@ -273,3 +274,18 @@ def test_recover_where_something_else_has_the_name(tmp_path: pathlib.Path) -> No
     status, text = asked("wait", path)
     assert (status, clash in text) == (1, True), text
     assert path.read_bytes() == b"other" and whole(files / ".checkpoint0.staging") == checkpoint(0)
+
+
+def test_recover_on_one_node_of_two(tmp_path: pathlib.Path) -> None:
+    """A closed file of which the other node has bytes keeps its staging name, which is said, until they are there."""
+    leave(tmp_path, per_node=1, existed="old")
+    path = tmp_path / "files/checkpoint0"
+    for folder in ("first", "second"):
+        status, text = asked("recover", tmp_path / folder)
+        if folder == "first":
+            said = f"{path} is not whole, and keeps the name {tmp_path}/files/.checkpoint0.staging: another I/O"
+            assert (status, text.count(said)) == (1, 1), text
+        assert not list((tmp_path / folder).iterdir())
+    assert (status, "checkpoint0" in text) == (0, False), text
+    assert whole(path) == checkpoint(0)
+    assert names(tmp_path / "files") == {"old", "checkpoint0"}

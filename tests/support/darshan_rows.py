@@ -6,6 +6,8 @@ two can be compared.
 
 from __future__ import annotations
 
+import copy
+import functools
 import os
 import pathlib
 import warnings
@@ -72,7 +74,12 @@ def example(name: str) -> pathlib.Path:
 
 
 def rows(path: pathlib.Path, job_id: int | None = None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the row of the log in darshan_job and its rows in darshan_file."""
+    """Return the row of the log in darshan_job and its rows in darshan_file. A log is read once by a process."""
+    return copy.deepcopy(_rows(path, job_id))
+
+
+@functools.cache
+def _rows(path: pathlib.Path, job_id: int | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     darshan = pytest.importorskip("darshan")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

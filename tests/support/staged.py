@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from support import subfiles
-from support.launch import PROGRAMS, Launch
+from support.launch import PROGRAMS, Launch, launcher, preload_environment
 from support.processes import Job
 
 RANKS, BLOCK, BLOCKS = 3, 8192, 24
@@ -23,6 +23,22 @@ CHECKPOINTS = PROGRAMS / "delegates_staged_deaths.py"
 CHECKPOINT_BYTES = 36 * 5000
 #: FOLDER SEED.
 SCRATCH = PROGRAMS / "delegates_scratch.py"
+
+
+def command(folder: pathlib.Path, files: int, pause_s: float) -> list[str]:
+    """Return how CHECKPOINTS is started."""
+    return [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(folder), str(files), str(pause_s)]
+
+
+def hints(**more: str | int) -> dict[str, str]:
+    """Return the environment of a program with two delegates that write behind its closes."""
+    words = {"mpiox_delegates": 2, "mpiox_delegate_cache": "2m", "mpiox_delegate_page": "16k", "striping_unit": "16k",
+             "mpiox_close": "staged", **more}  # fmt: skip
+    return {**preload_environment(), "MPIOX_HINTS": "*:" + ":".join(f"{name}={value}" for name, value in words.items())}
+
+
+#: One file, or hints by which it is four subfiles, whose unit is no part of a page.
+PARTS: list[dict[str, int]] = [{}, {"mpiox_subfiles": 4, "mpiox_subfile_unit": 7000}]
 
 
 def checkpoint(number: int) -> bytes:

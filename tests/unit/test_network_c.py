@@ -51,7 +51,7 @@ def test_messages_of_any_kind(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["fuzz_serve", "fuzz_link"])
 def test_coverage_guided_fuzzing(name: str, tmp_path: pathlib.Path) -> None:
-    cbuild.fuzz(f"network/{name}.c", *MODULES, folder=tmp_path, runs=4000, most=2000)
+    cbuild.fuzz(f"network/{name}.c", *MODULES, folder=tmp_path, runs=2000, most=2000)
 
 
 #: Two hosts that are joined by a cable, which is cut. Ends with the status of the one that is left.

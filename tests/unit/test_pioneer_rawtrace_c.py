@@ -26,4 +26,4 @@ def test_bytes_of_any_kind(name: str, cases: int) -> None:
 
 def test_coverage_guided_fuzzing(tmp_path: pathlib.Path) -> None:
     options = ["-len_control=0"]
-    cbuild.fuzz("pioneer/fuzz_rawtrace.c", *MODULES, folder=tmp_path, runs=8000, most=600, options=options)
+    cbuild.fuzz("pioneer/fuzz_rawtrace.c", *MODULES, folder=tmp_path, runs=4000, most=600, options=options)

@@ -95,12 +95,11 @@ static bool is_it(const struct stat *status, uint64_t device, uint64_t inode)
     return (uint64_t)status->st_dev == device && (uint64_t)status->st_ino == inode;
 }
 
-static bool has_name(const char *staging, uint64_t device, uint64_t inode)
+bool mpiox_storage_staging_has_name(const char *staging, uint64_t device, uint64_t inode)
 {
     struct stat status;
     const bool has = lstat(staging, &status) == 0 &&
                      (is_it(&status, device, inode) || mpiox_storage_subfiles_is_first(staging, device, inode));
-    errno = ENOENT;
     return has;
 }
 
@@ -139,7 +138,7 @@ int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, ui
     const int fd = open_parts(staging, O_RDWR);
     *renamed = false;
     if (fd < 0) /* without it nobody knows who else has bytes of the file, if that is still there by this name */
-        return errno == ENOENT && !has_name(staging, device, inode) ? 0 : errno;
+        return errno != ENOENT ? errno : mpiox_storage_staging_has_name(staging, device, inode) ? ENODATA : 0;
     int code = pwrite(fd, "+", 1, part) == 1 ? 0 : errno;
     const int others = code == 0 ? anybody_has(fd) : 0;
     if (others < 0)
@@ -175,7 +174,7 @@ bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t devic
         (void)!pread(fd, &mark, 1, part);
         close(fd);
     }
-    return mark != '+' && has_name(staging, device, inode);
+    return mark != '+' && mpiox_storage_staging_has_name(staging, device, inode);
 }
 
 /* ---- leftovers --------------------------------------------------------------------------------------------------- */
@@ -265,15 +264,54 @@ void mpiox_storage_staging_find(const char *staging, uint64_t device, uint64_t i
 {
     char aside[PATH_MAX];
     (void)snprintf(found, bytes, "%s", staging);
-    if (has_name(staging, device, inode))
+    if (mpiox_storage_staging_has_name(staging, device, inode))
         return;
     for (int number = 1; number <= ASIDE_MOST && aside_name(staging, number, aside, sizeof aside); number++) {
-        if (!has_name(aside, device, inode))
+        if (!mpiox_storage_staging_has_name(aside, device, inode))
             continue;
         if (strlen(aside) < bytes)
             memcpy(found, aside, strlen(aside) + 1);
         return;
     }
+}
+
+/* ---- where it is ------------------------------------------------------------------------------------------------- */
+
+int mpiox_storage_staging_folder(const char *staging)
+{
+    char folder[PATH_MAX];
+    const int length = (int)folder_length(staging);
+    if (length >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    (void)snprintf(folder, sizeof folder, "%.*s", length > 0 ? length : 1, length > 0 ? staging : ".");
+    const int fd = mpiox_storage_descriptor(folder, O_PATH | O_DIRECTORY);
+    if (fd < 0)
+        errno = -fd;
+    return fd < 0 ? -1 : fd;
+}
+
+bool mpiox_storage_staging_in(int folder, const char *staging, char *path, size_t bytes)
+{
+    return (size_t)snprintf(path, bytes, "/proc/self/fd/%d/%s", folder, staging + folder_length(staging)) < bytes;
+}
+
+bool mpiox_storage_staging_now(int folder, const char *staging, char *path, size_t bytes)
+{
+    char link[32], now[PATH_MAX];
+    struct stat held, named;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
+    const ssize_t length = readlink(link, now, sizeof now - 2);
+    if (length <= 0)
+        return false;
+    memcpy(now + length, "/", length > 1 ? 2 : 1); /* "/" has its own */
+    now[length > 1 ? length + 1 : length] = '\0';
+    if (strlen(now) == folder_length(staging) && memcmp(now, staging, strlen(now)) == 0)
+        return false;
+    return stat(now, &named) == 0 && fstat(folder, &held) == 0 && named.st_dev == held.st_dev &&
+           named.st_ino == held.st_ino &&
+           (size_t)snprintf(path, bytes, "%s%s", now, staging + folder_length(staging)) < bytes;
 }
 
 /* ---- what is said ------------------------------------------------------------------------------------------------ */
@@ -283,10 +321,21 @@ const char *mpiox_storage_staging_shown(const char *path, char *room, size_t byt
     return mpiox_storage_staging_final(path, room, bytes) ? room : path;
 }
 
-void mpiox_storage_staging_clash(const char *staging, char *text, size_t bytes)
+bool mpiox_storage_staging_is_clash(int code)
 {
-    (void)snprintf(text, bytes, "is whole as %s, and does not get its name, which exists by now: rename one of them",
-                   staging);
+    return code == EEXIST || code == ENODATA;
+}
+
+void mpiox_storage_staging_clash(const char *staging, int code, char *text, size_t bytes)
+{
+    if (code == EEXIST)
+        (void)snprintf(text, bytes,
+                       "is whole as %s, and does not get its name, which exists by now: rename one of them", staging);
+    else
+        (void)snprintf(text, bytes,
+                       "does not get its name: somebody has removed %s.parts, which says who has bytes of it; rename "
+                       "%s when no I/O delegate (mpiio-ext delegates status), and no cache on a disk, has any left",
+                       staging, staging);
 }
 
 void mpiox_storage_staging_forget(const char *staging)

@@ -32,12 +32,14 @@ int mpiox_storage_staging_create(const char *staging, bool made, int parts);
 /* This process will have bytes of the file. 0 or an errno. */
 int mpiox_storage_staging_begin(const char *staging, int part);
 /* It has none any more. *renamed: the file has its name now. device and inode: of the file, or of its first subfile. 0,
- * also where it has its name already, or an errno: EEXIST where something else has that name, ENOENT where what lies
- * beside it is gone, EAGAIN where who has the subfiles open gives it its name. */
+ * also where it has its name already, or an errno: EEXIST where something else has that name, ENODATA where what
+ * lies beside it is gone, EAGAIN where who has the subfiles open gives it its name. */
 int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, uint64_t inode, bool *renamed);
 /* Of subfiles: who had them open for writing has closed them. If no process has bytes of the file, it gets its name. 0
  * or an errno. */
 int mpiox_storage_staging_left(const char *staging);
+/* Is the file, or the index of the one with this first subfile, still there by this name? */
+bool mpiox_storage_staging_has_name(const char *staging, uint64_t device, uint64_t inode);
 /* Is the file still there by this name, and has this process bytes of it, as far as can be told? */
 bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t device, uint64_t inode);
 /* This process may have bytes of it, until the descriptor that is returned is closed. -1: that cannot be said. */
@@ -46,8 +48,16 @@ int mpiox_storage_staging_guard(const char *staging);
 int mpiox_storage_staging_set_aside(const char *staging, char *aside, size_t bytes);
 /* The staging name that a file has by now, which had this one; its own where it is not found by another. */
 void mpiox_storage_staging_find(const char *staging, uint64_t device, uint64_t inode, char *found, size_t bytes);
-/* What is to be said where something else has the name of a file that is whole. */
-void mpiox_storage_staging_clash(const char *staging, char *text, size_t bytes);
+/* Its folder, which may be renamed from now on: a descriptor, or -1 with errno. */
+int mpiox_storage_staging_folder(const char *staging);
+/* A path to that name in the folder, wherever that is: for this process, while the descriptor is open. */
+bool mpiox_storage_staging_in(int folder, const char *staging, char *path, size_t bytes);
+/* Its path there, if that is another one by now. False: it is the same, or not known. */
+bool mpiox_storage_staging_now(int folder, const char *staging, char *path, size_t bytes);
+/* A file from which this process has nothing left does not get its name for one of these reasons, which only people can
+ * mend (EEXIST, ENODATA); and what is to be said then, after its name. */
+bool mpiox_storage_staging_is_clash(int code);
+void mpiox_storage_staging_clash(const char *staging, int code, char *text, size_t bytes);
 /* The name by which people know a file: its own, whatever it is called now. May lie in `room`. */
 const char *mpiox_storage_staging_shown(const char *path, char *room, size_t bytes);
 /* The file is not wanted any more, or has no need of the name: take away what lies beside it. */

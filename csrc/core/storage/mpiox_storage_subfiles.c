@@ -9,6 +9,7 @@
  *             subfiles of all files have a quarter of the process's descriptors, the file that has most of them closes
  *             one, but not its first, which carries the locks. What is read behind the end of a subfile is a hole if
  *             the logical file goes on: the subfile that had the last byte when this was asked last is looked at first.
+ *             The folder of the index has a descriptor: whoever renames it loses no subfile that is opened later.
  * Guarantee.  A subfile that is not accessed is not opened, but for the first. One access in a unit is one call.
  */
 #include <errno.h>
@@ -23,6 +24,7 @@
 
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_refresh.h"
+#include "mpiox_storage_staging.h"
 #include "mpiox_storage_subfiles.h"
 #include "mpiox_storage_subfiles_files.h"
 
@@ -44,6 +46,7 @@ typedef struct subfiles_state {
     int32_t hand;
     int sys_errno;           /* of a close that was in between */
     int guard;               /* says that this process, a delegate, has the file; -1: it does not */
+    int folder;              /* of the index, which may be renamed; -1: it is found by its name */
     _Atomic int32_t longest; /* had the logical file's last byte when somebody looked */
     member files[];
 } subfiles_state;
@@ -411,6 +414,8 @@ static void discard_state(subfiles_state *state)
 {
     if (state->guard >= 0)
         close(state->guard);
+    if (state->folder >= 0)
+        close(state->folder);
     pthread_mutex_destroy(&state->lock);
     mpiox_storage_subfiles_free(&state->index);
     free(state);
@@ -444,6 +449,20 @@ static const mpiox_storage_backend subfiles_backend = {
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
+/* From now on subfiles are found by a descriptor of the index's folder. Without memory or descriptors they go by its
+ * name. */
+static void keep_folder(subfiles_state *state)
+{
+    char path[PATH_MAX], *kept = NULL;
+    state->folder = mpiox_storage_staging_folder(state->index.index);
+    if (state->folder >= 0 && mpiox_storage_staging_in(state->folder, state->index.index, path, sizeof path))
+        kept = strdup(path);
+    if (kept == NULL)
+        return;
+    free(state->index.index);
+    state->index.index = kept;
+}
+
 /* The index is taken over. */
 static int open_index(mpiox_storage_subfiles *index, int flags, int rank, const mpiox_storage_options *options,
                       mpiox_storage **out, mpiox_error *error)
@@ -460,6 +479,7 @@ static int open_index(mpiox_storage_subfiles *index, int flags, int rank, const 
     state->flags = flags;
     state->rank = rank;
     state->guard = -1;
+    keep_folder(state);
     if (options != NULL)
         state->options = *options;
     pthread_mutex_init(&state->lock, NULL);

@@ -15,8 +15,9 @@ static void put_failure(void *context, const mpiox_cache_left *left)
 
     mpiox_text_put(&found->text, "%s{\"path\": ", found->count++ > 0 ? ", " : "");
     mpiox_text_put_json(&found->text, left->file);
-    mpiox_text_put(&found->text, ", \"errno\": %d, \"changed\": %s, \"whole\": %s, \"why\": ", left->sys_errno,
-                   left->changed ? "true" : "false", left->whole ? "true" : "false");
+    mpiox_text_put(&found->text,
+                   ", \"errno\": %d, \"changed\": %s, \"whole\": %s, \"waits\": %s, \"why\": ", left->sys_errno,
+                   left->changed ? "true" : "false", left->whole ? "true" : "false", left->waits ? "true" : "false");
     mpiox_text_put_json(&found->text, left->why);
     mpiox_text_put(&found->text, "}");
 }

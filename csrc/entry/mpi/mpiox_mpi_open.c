@@ -164,6 +164,8 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         out->choice = mpiox_file_choose(comm, &out->hints);
     const mpiox_mpi_staging_opening staging = staging_opening(filename, amode, out);
     out->staging = mpiox_mpi_staging_begin(&staging, &own->hold);
+    if (out->staging.error.code != MPIOX_OK)
+        return;
     const mpiox_mpi_subfiles_opening subfiles = subfiles_opening(filename, amode, out, room);
     if (out->staging.late) /* what the delegates find may be a file of subfiles */
         out->subfiles.late = true;
@@ -520,13 +522,21 @@ static int refuse_subfiles(MPI_Comm comm, mpiox_handle *handle, const opening *o
 }
 
 /* Before anything is opened: rank 0 has found that it cannot be. */
-static int refuse_index(const char *filename, const opening *o, MPI_File *fh)
+static int refuse_found(const char *filename, mpiox_error error, MPI_File *fh)
 {
-    mpiox_error error = o->subfiles.error;
-
     error.rank = 0;
     *fh = MPI_FILE_NULL;
     return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), &error);
+}
+
+/* All ranks have opened it, past delegates that cannot write what they have of it. Collective. */
+static int refuse_opened(const char *filename, bool kept, const mpiox_error *error, MPI_File *fh)
+{
+    if (kept)
+        mpiox_mpi_close(fh);
+    else
+        PMPI_File_close(fh);
+    return refuse_found(filename, *error, fh);
 }
 
 /* Delegates are started, and the file is looked for or made, where rank 0 could not do that alone. *name: by which it
@@ -577,16 +587,16 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
 {
     char room[PATH_MAX];
     const char *name;
-    mpiox_error ignored;
+    mpiox_error ignored, refused;
 
     if (!settle_names(comm, filename, amode, o, own, room, &name))
         return MPI_ERR_OTHER;
-    if (o->subfiles.error.code != MPIOX_OK) {
-        mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold);
-        return refuse_index(filename, o, fh);
+    if (o->staging.error.code != MPIOX_OK || o->subfiles.error.code != MPIOX_OK) {
+        mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
+        return refuse_found(filename, o->staging.error.code != MPIOX_OK ? o->staging.error : o->subfiles.error, fh);
     }
     if (!may_open(comm, o)) {
-        mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold);
+        mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
         mpiox_mpi_subfiles_end(own->writer, true, &ignored);
         return refuse_open(comm, name, o, fh);
     }
@@ -599,12 +609,19 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
 
     if (own->writer != NULL && o->staging.made && result == MPI_SUCCESS && !through)
         mpiox_mpi_subfiles_reveal(own->writer);
-    mpiox_mpi_staging_opened(comm, &o->staging, name, result == MPI_SUCCESS, through, own->hold);
+    mpiox_mpi_staging_opened(comm, &o->staging, name, result == MPI_SUCCESS, through, own->hold, &refused);
     if (o->subfiles.is && !mpiox_handle_is_managed(handle))
         return refuse_subfiles(comm, handle, o, name, own, fh);
     if (kept) {
         handle->writer = own->writer;
         insert(handle);
+    }
+    if (refused.code != MPIOX_OK && result == MPI_SUCCESS) {
+        if (!kept)
+            discard(handle);
+        return refuse_opened(filename, kept, &refused, fh);
+    }
+    if (kept) {
         mpiox_mpi_show_hints(comm, filename, *fh);
         return result;
     }

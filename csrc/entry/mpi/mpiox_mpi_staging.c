@@ -21,9 +21,10 @@
 
 enum { FRAMES = 24 }; /* of callers, from the MPI call on */
 
-enum { longest_pause_ms = 20 };
+enum { longest_pause_ms = 20, refused_pause_ms = 100 };
 
-static const double whole_s = 10; /* so long one waits for a file that others of the job may have open */
+static const double whole_s = 10; /* so long one waits for a file that others of the job may have open, or that the file
+                                     system refuses */
 
 static bool is_there(const char *path)
 {
@@ -66,21 +67,37 @@ static mpiox_forwarded_hold *look_at(mpiox_service *service, const char *path)
     return hold;
 }
 
-/* All of it is in the file, and it has its own name, unless others of the job have it open for too long. */
-static void make_whole(mpiox_service *service, const char *path, mpiox_forwarded_hold **hold, bool *hidden)
+/* All that delegates have of it is in the file, for who opens it past them. The file system may refuse it for a while.
+ * 0, or why it stays with them. */
+static int flush(const mpiox_forwarded_hold *hold, double patience, mpiox_error *error)
+{
+    const double until = mpiox_now() + patience;
+
+    while (mpiox_forwarded_hold_flush(hold, error) != MPIOX_OK && mpiox_now() < until)
+        poll(NULL, 0, refused_pause_ms);
+    if (error->code == MPIOX_OK)
+        return MPIOX_OK;
+    return mpiox_error_set(error, MPIOX_E_IO, error->sys_errno != 0 ? error->sys_errno : EIO, -1, -1,
+                           "open (what I/O delegates have of it cannot be written, and stays with them)");
+}
+
+/* All of it is in the file, and it has its own name, unless others of the job have it open for too long. 0, or as of
+ * flush(). */
+static int make_whole(mpiox_service *service, const char *path, mpiox_forwarded_hold **hold, mpiox_mpi_staging *out)
 {
     double until = 0;
-    mpiox_error ignored; /* it is told when the file is closed, and by the delegate */
 
     while (*hold != NULL) {
-        mpiox_forwarded_hold_flush(*hold, &ignored);
+        if (flush(*hold, out->patience, &out->error) != MPIOX_OK)
+            return out->error.code;
         until = until == 0 ? mpiox_now() + whole_s : until; /* that may have taken long */
-        if (!*hidden || mpiox_forwarded_hold_is_scratch(*hold) || mpiox_now() > until)
-            return;
+        if (!out->hidden || mpiox_forwarded_hold_is_scratch(*hold) || mpiox_now() > until)
+            return MPIOX_OK;
         mpiox_forwarded_hold_end(*hold, true);
         poll(NULL, 0, 2);
-        *hold = find(service, path, hidden);
+        *hold = find(service, path, &out->hidden);
     }
+    return MPIOX_OK;
 }
 
 /* The same for who looks past MPI: the delegates write it as they do anyway, but at full speed, and what fails stays
@@ -149,15 +166,16 @@ void mpiox_mpi_staging_await(const char *filename)
         mpiox_mpi_staging_await_path(mpiox_mpi_path(filename));
 }
 
-/* What is written to it will not come to the copies of it: they must not come to the file after that. */
-static void forget_copies(const char *path, const mpiox_forwarded_hold *hold, bool hidden)
+/* What is written to it will not come to the copies of it: they must not come to the file after that. 0, or as of
+ * flush(). */
+static int forget_copies(const char *path, const mpiox_forwarded_hold *hold, mpiox_mpi_staging *out)
 {
     char name[PATH_MAX];
-    mpiox_error ignored;
 
-    mpiox_forwarded_hold_flush(hold, &ignored);
-    if (!hidden || mpiox_storage_staging_name(path, name, sizeof name))
-        mpiox_forwarded_hold_forget_copies(hold, hidden ? name : path);
+    if (flush(hold, out->patience, &out->error) == MPIOX_OK &&
+        (!out->hidden || mpiox_storage_staging_name(path, name, sizeof name)))
+        mpiox_forwarded_hold_forget_copies(hold, out->hidden ? name : path);
+    return out->error.code;
 }
 
 static bool goes_through(const mpiox_mpi_staging_opening *opening)
@@ -265,17 +283,20 @@ static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
 mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *opening, mpiox_forwarded_hold **hold)
 {
     mpiox_service *service = mpiox_service_current();
-    mpiox_mpi_staging out = {.hidden = false};
+    const int32_t patience = opening->hints->drain_patience;
+    mpiox_mpi_staging out = {.patience = patience < whole_s ? patience : whole_s};
 
     *hold = NULL;
+    mpiox_error_clear(&out.error);
     if (service != NULL && mpiox_mpi_path_is_posix(opening->filename) && mpiox_forwarded_may_hold(service)) {
         *hold = find(service, mpiox_mpi_path(opening->filename), &out.hidden);
         if (!goes_through(opening))
-            make_whole(service, mpiox_mpi_path(opening->filename), hold, &out.hidden);
+            make_whole(service, mpiox_mpi_path(opening->filename), hold, &out);
         out.held = *hold != NULL;
-        if (out.held && mpiox_forwarded_hold_is_copied(*hold) && !(opening->amode & MPI_MODE_RDONLY) &&
+        if (out.error.code == MPIOX_OK && out.held && mpiox_forwarded_hold_is_copied(*hold) &&
+            !(opening->amode & MPI_MODE_RDONLY) &&
             (!goes_through(opening) || opening->hints->delegate_ack != MPIOX_ACK_REPLICA))
-            forget_copies(mpiox_mpi_path(opening->filename), *hold, out.hidden);
+            forget_copies(mpiox_mpi_path(opening->filename), *hold, &out);
         out.scratch = out.held && mpiox_forwarded_hold_is_scratch(*hold);
     }
     if (service == NULL && may_be_adopted(opening))
@@ -323,17 +344,17 @@ static void unhide(const char *name)
         (void)mpiox_storage_staging_end(name, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
 }
 
-void mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, const char *name, bool opened,
-                              bool through_delegates, mpiox_forwarded_hold *hold)
+int mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, const char *name, bool opened,
+                             bool through_delegates, mpiox_forwarded_hold *hold, mpiox_error *error)
 {
-    mpiox_error ignored;
     int rank = 0;
 
+    mpiox_error_clear(error);
     if (!staging->held && !staging->made)
-        return;
+        return MPIOX_OK;
     PMPI_Comm_rank(comm, &rank);
     if (hold != NULL && opened && !through_delegates)
-        mpiox_forwarded_hold_flush(hold, &ignored);
+        flush(hold, staging->patience, error);
     if (rank == 0 && staging->made && !opened) {
         if (mpiox_mpi_subfiles_remove(name) == EILSEQ)
             unlink(name);
@@ -344,8 +365,9 @@ void mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, c
     if (rank == 0 && staging->guard > 0)
         close(staging->guard);
     mpiox_forwarded_hold_end(hold, false);
-    if (staging->held)
-        PMPI_Barrier(comm);
+    if (staging->held && PMPI_Bcast(error, sizeof *error, MPI_BYTE, 0, comm) != MPI_SUCCESS)
+        error->code = MPIOX_E_MPI;
+    return error->code;
 }
 
 /* By the MPI library, unless the name is an index: it would leave the subfiles. */

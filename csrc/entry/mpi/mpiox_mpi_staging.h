@@ -5,7 +5,8 @@
  *            program knows it by its own name, all the time: it may open it again, in another way, or delete it.
  * Algorithm. Rank 0 looks before the file is opened, has the delegates hold what they have of it until all ranks have
  *            opened it, and tells the others whether the name is the staging one. Who does not go through delegates, or
- *            deletes the file on close, waits until the file is whole.
+ *            deletes the file on close, waits until the file is whole. If the file system refuses its bytes, that one
+ *            is refused, and they stay with the delegates.
  * Guarantee. Files that exist keep their name. Where no delegates serve no file gets another name.
  */
 #ifndef MPIOX_MPI_STAGING_H
@@ -20,14 +21,16 @@
 
 /* What rank 0 tells the others. Plain data. */
 typedef struct mpiox_mpi_staging {
-    bool hidden;   /* the file is opened by its staging name, */
-    bool scratch;  /* which it keeps: it is never written */
-    bool made;     /* it was made for this opening */
-    bool striped;  /* with the hints' striping */
-    bool held;     /* delegates still have bytes of it */
-    bool late;     /* the delegates have to be started before it can be made */
-    int guard;     /* > 0: rank 0's descriptor that says so, until the delegates do */
-    int32_t parts; /* > 0: it is still to be made, as subfiles, for so many delegates */
+    bool hidden;       /* the file is opened by its staging name, */
+    bool scratch;      /* which it keeps: it is never written */
+    bool made;         /* it was made for this opening */
+    bool striped;      /* with the hints' striping */
+    bool held;         /* delegates still have bytes of it */
+    bool late;         /* the delegates have to be started before it can be made */
+    double patience;   /* seconds that one who opens it waits while the file system refuses its bytes */
+    mpiox_error error; /* or it cannot be opened now: the delegates have bytes of it that they cannot write */
+    int guard;         /* > 0: rank 0's descriptor that says so, until the delegates do */
+    int32_t parts;     /* > 0: it is still to be made, as subfiles, for so many delegates */
 } mpiox_mpi_staging;
 
 typedef struct mpiox_mpi_staging_opening {
@@ -49,8 +52,9 @@ mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *openi
 bool mpiox_mpi_staging_start(MPI_Comm comm, const mpiox_mpi_staging_opening *opening, mpiox_mpi_staging *staging);
 /* The name to open it by: `filename` itself, or one that lies in `room`. The same on all ranks. Local. */
 const char *mpiox_mpi_staging_name(const mpiox_mpi_staging *staging, const char *filename, char room[PATH_MAX]);
-/* The file has been opened, through delegates or not, or has not. Collective over comm where it was held. */
-void mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, const char *name, bool opened,
-                              bool through_delegates, mpiox_forwarded_hold *hold);
+/* The file has been opened, through delegates or not, or has not. Collective over comm where it was held. 0, or the
+ * same *error on all ranks: as of staging->error, so that it has to be closed again. */
+int mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, const char *name, bool opened,
+                             bool through_delegates, mpiox_forwarded_hold *hold, mpiox_error *error);
 
 #endif

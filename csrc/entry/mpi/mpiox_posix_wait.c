@@ -147,14 +147,16 @@ static bool await_hidden(const mpiox_service *service, char path[PATH_MAX])
 
 static void await_below(mpiox_service *service, const char *path)
 {
-    char folder[PATH_MAX], file[PATH_MAX];
+    char folder[PATH_MAX], file[PATH_MAX], staging[PATH_MAX];
     struct stat status;
 
     if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode) || mpiox_posix_is_in_handler() ||
         realpath(path, folder) == NULL)
         return;
-    for (int32_t at = 0; mpiox_forwarded_next_draining(service, folder, &at, file);)
-        mpiox_mpi_staging_await_path(file);
+    for (int32_t at = 0; mpiox_forwarded_next_draining(service, folder, &at, file);) {
+        if (!mpiox_storage_staging_name(file, staging, sizeof staging) || !is_open_here(staging))
+            mpiox_mpi_staging_await_path(file);
+    }
 }
 
 void mpiox_posix_wait_for(const void *caller, int folder, const char *path, bool below)

@@ -334,7 +334,8 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache);
  * its delegate lives. all_are_gone: those of its job's other nodes, too, so that copies of what they had are taken.
  * A file that somebody else has written since, as far as the caches of the family tell, is not written, unless `force`:
  * its error says MPIOX_CACHE_CHANGED. */
-#define MPIOX_CACHE_CHANGED "rescue: written since by others"
+#define MPIOX_CACHE_RESCUE "rescue: " /* what errors of a survivor begin with */
+#define MPIOX_CACHE_CHANGED MPIOX_CACHE_RESCUE "written since by others"
 struct mpiox_cache_family;
 int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone, bool force,
                             const struct mpiox_cache_family *family);

@@ -13,7 +13,7 @@
 #include "mpiox_cache_family.h"
 #include "mpiox_storage_staging.h"
 
-enum { SECOND_NS = 1000000000, WHY_BYTES = MPIOX_CACHE_PATH_BYTES + 128, TIME_BYTES = 40 };
+enum { SECOND_NS = 1000000000, WHY_BYTES = 2 * MPIOX_CACHE_PATH_BYTES + 256, TIME_BYTES = 40 };
 
 /* Of this node's clock. */
 static const char *time_text(int64_t ns, char text[TIME_BYTES])
@@ -34,6 +34,9 @@ static void explain(const mpiox_file_record *record, const mpiox_error *error, c
     if (strcmp(error->what, MPIOX_CACHE_CHANGED) == 0 && lstat(record->path, &status) == 0)
         snprintf(why, WHY_BYTES, "was written by others on %s, later than by its job (%s)",
                  time_text(mpiox_cache_changed_ns(&status), since), time_text(atomic_load(&record->seen_ns), before));
+    else if (strncmp(error->what, MPIOX_CACHE_RESCUE, sizeof MPIOX_CACHE_RESCUE - 1) != 0)
+        snprintf(why, WHY_BYTES, "has lost bytes, which its I/O delegate could not write: %s",
+                 strerror(error->sys_errno));
     else if (error->sys_errno == ESTALE)
         snprintf(why, WHY_BYTES, "cannot be written: another file has its name by now");
     else
@@ -54,8 +57,9 @@ static int tell_failures(const mpiox_cache *cache, mpiox_cache_tell tell, void *
             left.sys_errno = error.sys_errno;
             left.changed = strcmp(error.what, MPIOX_CACHE_CHANGED) == 0;
             count++;
-        } else if (atomic_load(&record->openers) > 0 && atomic_load(&record->drain_errno) == EEXIST) {
-            mpiox_storage_staging_clash(record->path, why, sizeof why);
+        } else if (atomic_load(&record->openers) > 0 &&
+                   mpiox_storage_staging_is_clash(atomic_load(&record->drain_errno))) {
+            mpiox_storage_staging_clash(record->path, atomic_load(&record->drain_errno), why, sizeof why);
             left.whole = true;
         } else {
             continue;
@@ -63,6 +67,45 @@ static int tell_failures(const mpiox_cache *cache, mpiox_cache_tell tell, void *
         tell(context, &left);
     }
     return count;
+}
+
+/* Files that had been closed. */
+static uint64_t closed_files(const mpiox_cache *cache)
+{
+    char own[MPIOX_CACHE_PATH_BYTES];
+    uint64_t closed = 0;
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        const mpiox_file_record *record = &cache->header->files[i];
+        const int32_t flags = atomic_load(&record->flags) & (MPIOX_FILE_DRAINING | MPIOX_FILE_REPLICA);
+        if (atomic_load(&record->openers) > 0 && flags == MPIOX_FILE_DRAINING &&
+            mpiox_storage_staging_final(record->path, own, sizeof own))
+            closed |= UINT64_C(1) << i;
+    }
+    return closed;
+}
+_Static_assert(MPIOX_CACHE_MAX_FILES <= 64, "a bit for each");
+
+/* Of these, all that was here is in them, and they have not got their names. */
+static void tell_waiting(const mpiox_cache *cache, uint64_t closed, mpiox_cache_tell tell, void *context)
+{
+    char file[MPIOX_CACHE_PATH_BYTES], why[WHY_BYTES];
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        const mpiox_file_record *record = &cache->header->files[i];
+        mpiox_cache_left left = {.why = why, .whole = true, .waits = true};
+        if (!(closed >> i & 1) || mpiox_cache_error_count(cache, i) > 0 ||
+            mpiox_storage_staging_is_clash(atomic_load(&record->drain_errno)) ||
+            !mpiox_storage_staging_has_name(record->path, record->device, record->inode))
+            continue;
+        left.file = mpiox_storage_staging_shown(record->path, file, sizeof file);
+        snprintf(
+            why, sizeof why,
+            atomic_load(&record->openers) > 1
+                ? "was open again when its job was killed, and keeps the name %s: rename that if nothing is missing"
+                : "is not whole, and keeps the name %s: another I/O delegate of its job had bytes of it; recover "
+                  "its cache, too, on its node",
+            record->path);
+        tell(context, &left);
+    }
 }
 
 /* Who is killed leaves marks of it in the cache, but for a node that goes down with all of them. */
@@ -82,11 +125,14 @@ int64_t mpiox_cache_recover_kept(const char *path, const mpiox_cache_recovering 
     if (code != MPIOX_OK)
         return code;
     const mpiox_cache *cache = &family.members[0].cache;
+    const uint64_t closed = how->all_are_gone ? closed_files(cache) : 0;
     int64_t bytes = mpiox_cache_recover(cache, how->all_are_gone, how->force, &family);
     if (bytes == -1)
         bytes = is_of_an_earlier_boot(cache->header) ? MPIOX_E_STOPPED : MPIOX_E_UNSUPPORTED;
     if (bytes >= 0 && tell_failures(cache, tell, context) == 0 && !mpiox_cache_has_copies(cache))
         unlink(path);
+    if (bytes >= 0)
+        tell_waiting(cache, closed, tell, context);
     mpiox_cache_family_close(&family);
     return bytes;
 }
@@ -124,9 +170,14 @@ void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_t
     }
 }
 
-void mpiox_cache_clash_text(const char *staging, char *text, size_t bytes)
+bool mpiox_cache_is_clash(int code)
 {
-    mpiox_storage_staging_clash(staging, text, bytes);
+    return mpiox_storage_staging_is_clash(code);
+}
+
+void mpiox_cache_clash_text(const char *staging, int code, char *text, size_t bytes)
+{
+    mpiox_storage_staging_clash(staging, code, text, bytes);
 }
 
 const char *mpiox_cache_shown_name(const char *path, char *room, size_t bytes)

@@ -23,12 +23,13 @@ typedef struct mpiox_cache_left { /* of a file bytes are left */
     int sys_errno;
     bool changed; /* somebody else has written it since */
     bool whole;   /* no bytes of it are left, but it has not got its name */
+    bool waits;   /* the same, since others may have bytes of it: whose caches are recovered after this one */
 } mpiox_cache_left;
 
 typedef void (*mpiox_cache_tell)(void *context, const mpiox_cache_left *left);
 
 typedef struct mpiox_cache_recovering {
-    bool all_are_gone;   /* see mpiox_cache_recover() */
+    bool all_are_gone;   /* see mpiox_cache_recover(); then files that wait for others are told, too */
     bool force;          /* also what somebody else has written since is written over */
     const char *folders; /* where other caches of the job are, beside those in the same folder; NULL: nowhere */
 } mpiox_cache_recovering;
@@ -44,8 +45,9 @@ int64_t mpiox_cache_recover_kept(const char *path, const mpiox_cache_recovering 
  * cache. */
 void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_tell tell);
 
-/* What is to be said of a file: mpiox_storage_staging_clash() and _shown(). */
-void mpiox_cache_clash_text(const char *staging, char *text, size_t bytes);
+/* What is to be said of a file: mpiox_storage_staging_is_clash(), _clash() and _shown(). */
+bool mpiox_cache_is_clash(int code);
+void mpiox_cache_clash_text(const char *staging, int code, char *text, size_t bytes);
 const char *mpiox_cache_shown_name(const char *path, char *room, size_t bytes);
 
 #endif

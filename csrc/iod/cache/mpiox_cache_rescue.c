@@ -300,8 +300,9 @@ static void end_staging(const mpiox_cache *cache)
         int code = sync_file(record);
         if (code == 0)
             code = mpiox_storage_staging_end(record->path, record->part, record->device, record->inode, &renamed);
-        atomic_store(&record->drain_errno, code == EEXIST ? code : 0);
-        if (code == 0 || code == EAGAIN || code == EEXIST) { /* EAGAIN: who has the file open looks after the rest */
+        const bool clashes = mpiox_storage_staging_is_clash(code);
+        atomic_store(&record->drain_errno, clashes ? code : 0);
+        if (code == 0 || code == EAGAIN || clashes) { /* EAGAIN: who has the file open looks after the rest */
             atomic_fetch_and(&record->flags, ~both);
         } else {
             (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "rescue: giving a file its name");
@@ -400,6 +401,21 @@ static void take_copies(const mpiox_cache *cache)
     }
 }
 
+/* Errors of an earlier trial. What the delegate itself has lost stays lost. */
+static void forget_trials(const mpiox_cache *cache, int32_t file)
+{
+    mpiox_error before[MPIOX_CACHE_ERRORS], lost = {.code = MPIOX_OK};
+    int more, count;
+    while ((count = mpiox_cache_take_errors(cache, file, before, MPIOX_CACHE_ERRORS, &more)) > 0) {
+        for (int i = 0; i < count; i++) {
+            if (strncmp(before[i].what, MPIOX_CACHE_RESCUE, sizeof MPIOX_CACHE_RESCUE - 1) != 0)
+                lost = before[i];
+        }
+    }
+    if (lost.code != MPIOX_OK)
+        mpiox_cache_add_error(cache, file, &lost);
+}
+
 int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone, bool force,
                             const struct mpiox_cache_family *family)
 {
@@ -409,12 +425,8 @@ int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone, bool fo
     find_files(cache);
     if (all_are_gone)
         take_copies(cache);
-    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) { /* of an earlier trial */
-        mpiox_error before[MPIOX_CACHE_ERRORS];
-        int more;
-        while (mpiox_cache_take_errors(cache, i, before, MPIOX_CACHE_ERRORS, &more) > 0) {
-        }
-    }
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++)
+        forget_trials(cache, i);
     if (mpiox_futex_get(&cache->header->state) != MPIOX_CACHE_DEAD) /* nobody but who recovers it uses it any more */
         mpiox_futex_set(&cache->header->state, MPIOX_CACHE_DEAD);
     const int64_t rescued = rescue(cache, family, force);

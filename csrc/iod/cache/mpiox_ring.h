@@ -41,7 +41,8 @@ enum mpiox_op {
      * MPIOX_E_FULL: of a read of a scratch file, there is no room for it, and the file holds what there is of it */
     MPIOX_OP_PAGE,
     /* Flush barrier: bring pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as
-     * well; arg[3] = 1: drop the pages afterwards (nothing stale is left). -> result of this; the deferred errors stay
+     * well; arg[3] = 1: drop the pages afterwards (nothing stale is left); 2: what cannot be written stays dirty, and
+     * the result is its error. -> result of this; the deferred errors stay
      * in the record for mpiox_cache_take_errors(). Writers meanwhile are legal; what they deposit may be included or
      * not */
     MPIOX_OP_FLUSH,

@@ -119,7 +119,8 @@ bool mpiox_forwarded_hold_is_written(const mpiox_forwarded_hold *hold);
  * path: by which it is held. Local. */
 void mpiox_forwarded_hold_wait(const mpiox_forwarded_hold *hold, mpiox_service_wait *wait, const char *path);
 void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const char *path);
-/* All of it is in the file, and nothing is cached. Local, blocking. 0, or the first failure. */
+/* All of it is in the file, and nothing is cached. Local, blocking. 0, or the first failure: what cannot be written
+ * stays with its delegates. */
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error);
 void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold); /* what is cached is not written any more */
 /* Let it go; soon: somebody waits until it is whole. NULL-safe. */

@@ -308,6 +308,9 @@ int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *er
     mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
 
     slot.arg[1] = INT64_MAX;
+    slot.arg[3] = 2;
+    if (tell_all(hold, &slot, error) != MPIOX_OK)
+        return error->code;
     slot.arg[3] = 1;
     return tell_all(hold, &slot, error);
 }

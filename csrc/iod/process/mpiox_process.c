@@ -107,11 +107,11 @@ static void await_end(mpiox_process *delegate)
     delegate->settled = true;
 }
 
-void mpiox_process_tell_clash(const char *staging)
+void mpiox_process_tell_clash(const char *staging, int code)
 {
-    char text[TEXT_BYTES + MPIOX_CACHE_PATH_BYTES], room[MPIOX_CACHE_PATH_BYTES];
+    char text[TEXT_BYTES + 2 * MPIOX_CACHE_PATH_BYTES], room[MPIOX_CACHE_PATH_BYTES];
 
-    mpiox_cache_clash_text(staging, text, sizeof text);
+    mpiox_cache_clash_text(staging, code, text, sizeof text);
     mpiox_process_notify("%s %s", mpiox_cache_shown_name(staging, room, sizeof room), text);
 }
 
@@ -128,9 +128,9 @@ void mpiox_process_tell_left(const mpiox_cache *cache)
             mpiox_process_notify(
                 "lost bytes: %s",
                 mpiox_error_text(&error, mpiox_cache_shown_name(files[i].path, room, sizeof room), text, sizeof text));
-        else if (atomic_load(&files[i].openers) > 0 && atomic_load(&files[i].drain_errno) == EEXIST &&
+        else if (atomic_load(&files[i].openers) > 0 && mpiox_cache_is_clash(atomic_load(&files[i].drain_errno)) &&
                  !(atomic_load(&files[i].flags) & MPIOX_FILE_DRAINING))
-            mpiox_process_tell_clash(files[i].path);
+            mpiox_process_tell_clash(files[i].path, atomic_load(&files[i].drain_errno));
     }
 }
 

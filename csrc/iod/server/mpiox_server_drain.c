@@ -33,6 +33,7 @@
 
 #include "mpiox_server_files.h"
 #include "mpiox_server_flush.h"
+#include "mpiox_server_folder.h"
 #include "mpiox_server_replica.h"
 #include "mpiox_server_scratch.h"
 #include "mpiox_storage_staging.h"
@@ -186,6 +187,7 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
 
 void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot)
 {
+    mpiox_server_follow_folders(server);
     if (slot->arg[0] != 0)
         slot->arg[0] = tell_of_copies(server, slot);
     else
@@ -329,33 +331,38 @@ static void note_failure(mpiox_server *server, int32_t number, int code)
 /* ---- the end of a file ------------------------------------------------------------------------------------------- */
 
 /* To stable storage, and to its name. 0 or an errno. */
-static int make_whole(mpiox_storage *storage, const mpiox_file_record *record, bool *renamed)
+static int make_whole(const mpiox_server *server, int32_t number, bool *renamed)
 {
+    const mpiox_file_record *record = record_of(server, number);
+    char room[PATH_MAX];
     mpiox_error error = {.code = MPIOX_OK};
     *renamed = false;
-    if (atomic_load(&record->flags) & MPIOX_FILE_WRITABLE && mpiox_storage_sync(storage, &error) != MPIOX_OK)
+    if (has(server, number, MPIOX_FILE_WRITABLE) &&
+        mpiox_storage_sync(server->files[number].storage, &error) != MPIOX_OK)
         return error.sys_errno != 0 ? error.sys_errno : EIO;
-    if ((atomic_load(&record->flags) & (MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA)) == 0)
+    if (!has(server, number, MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA))
         return 0;
-    return mpiox_storage_staging_end(record->path, record->part, record->device, record->inode, renamed);
+    return mpiox_storage_staging_end(mpiox_server_staging_path(server, number, room), record->part, record->device,
+                                     record->inode, renamed);
 }
 
 /* The record, as others are to find it now. */
-static void settle_name(mpiox_file_record *record, bool renamed)
+static void settle_name(mpiox_server *server, mpiox_file_record *record, bool renamed)
 {
     char path[MPIOX_CACHE_PATH_BYTES];
+    mpiox_server_follow_folders(server);
     if (renamed && mpiox_storage_staging_final(record->path, path, sizeof path))
         memcpy(record->path, path, sizeof path);
     atomic_fetch_and(&record->flags, ~MPIOX_FILE_HIDDEN);
 }
 
-/* All is in the file, which keeps its staging name unless somebody takes away what has its own. */
-static void note_clash(mpiox_server *server, int32_t number)
+/* All that is here is in the file, which keeps its staging name unless somebody mends what is in its way. */
+static void note_clash(mpiox_server *server, int32_t number, int code)
 {
     mpiox_server_drain *drain = &server->files[number].drain;
     drain->clashes = true;
     if (!drain->told && server->tell_clash != NULL)
-        server->tell_clash(record_of(server, number)->path);
+        server->tell_clash(record_of(server, number)->path, code);
     drain->told = true;
 }
 
@@ -376,18 +383,18 @@ static bool end_file(mpiox_server *server, int32_t number)
     begin_call(server, file);
     const int code = mpiox_cache_find_error(&server->cache, number, 0, INT64_MAX, &lost)
                          ? (lost.sys_errno != 0 ? lost.sys_errno : EIO)
-                         : make_whole(file->storage, record, &renamed);
+                         : make_whole(server, number, &renamed);
     end_call(server, file);
     file->drain.refused = code == EAGAIN;
     if (code == EAGAIN) /* a rank is just closing it, or another delegate gives it its name */
         file->drain.again = mpiox_now() + first_pause_s;
     else
         note_failure(server, number, code);
-    if (code == EEXIST && has(server, number, MPIOX_FILE_HIDDEN))
-        note_clash(server, number);
+    if (mpiox_storage_staging_is_clash(code) && has(server, number, MPIOX_FILE_HIDDEN))
+        note_clash(server, number, code);
     if (code != 0)
         return true;
-    settle_name(record, renamed);
+    settle_name(server, record, renamed);
     if (mpiox_server_close_alone(server, number))
         atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
     return true;
@@ -398,10 +405,12 @@ static bool look_after_copies(mpiox_server *server, int32_t number)
 {
     mpiox_server_file *file = &server->files[number];
     mpiox_file_record *record = record_of(server, number);
+    char room[PATH_MAX];
     const bool gone = file->drain.orphaned || (server->peers.gone_s != NULL &&
                                                server->peers.gone_s(server->peers.context, record->part) > gone_s);
     begin_call(server, file);
-    const bool needed = mpiox_storage_staging_pending(record->path, record->part, record->device, record->inode);
+    const bool needed = mpiox_storage_staging_pending(mpiox_server_staging_path(server, number, room), record->part,
+                                                      record->device, record->inode);
     end_call(server, file);
     file->drain.again = mpiox_now() + look_s;
     if (atomic_load(&record->openers) > 1) /* for who has it open they are to be flushed or discarded */
@@ -450,11 +459,11 @@ static void drain_last(mpiox_server *server, int32_t number)
         mpiox_cache_add_error(&server->cache, number, &error);
         return;
     }
-    const int code = make_whole(server->files[number].storage, record, &renamed);
+    const int code = make_whole(server, number, &renamed);
     if (code == 0 || code == EAGAIN) { /* another delegate does it */
-        settle_name(record, renamed);
-    } else if (code == EEXIST && has(server, number, MPIOX_FILE_HIDDEN)) {
-        note_clash(server, number);
+        settle_name(server, record, renamed);
+    } else if (mpiox_storage_staging_is_clash(code) && has(server, number, MPIOX_FILE_HIDDEN)) {
+        note_clash(server, number, code);
     } else {
         (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "giving a file its name");
         mpiox_cache_add_error(&server->cache, number, &error);

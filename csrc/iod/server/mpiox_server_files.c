@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_server_folder.h"
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
 #include "mpiox_server_replica.h"
@@ -130,6 +131,7 @@ static void drop_guard(mpiox_server_file *file)
     if (file->guard > 0)
         close(file->guard);
     file->guard = 0;
+    mpiox_server_drop_folder(file);
 }
 
 /* The last opener is gone and no page is left: the record is free, the handles are the flush barrier's to close. */
@@ -224,6 +226,7 @@ static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_flu
         out->end = slot->arg[1];
         out->stable = slot->arg[2] == 1;
         out->drop = slot->arg[3] == 1;
+        out->keeps = slot->arg[3] == 2;
     } else if (slot->op == MPIOX_OP_DISCARD) {
         out->cut = slot->arg[0];
         out->first = out->cut / server->cache.page_bytes;
@@ -333,6 +336,28 @@ void mpiox_server_pass_flush_barriers(mpiox_server *server, uint32_t frame, uint
         if (--barrier->pending == 0)
             advance_and_next(server, barrier);
     }
+}
+
+uint64_t mpiox_server_keeping_barriers(const mpiox_server *server)
+{
+    uint64_t keeping = 0;
+    for (int i = 0; i < MPIOX_FLUSH_BARRIERS && server->barriers_used > 0; i++) {
+        if (server->flush_barriers[i].used && server->flush_barriers[i].keeps)
+            keeping |= UINT64_C(1) << i;
+    }
+    return keeping;
+}
+
+void mpiox_server_fail_flush_barriers(mpiox_server *server, uint32_t frame, uint64_t flush_barriers,
+                                      const mpiox_error *error)
+{
+    flush_barriers &= server->info[frame].flush_barriers;
+    for (uint64_t rest = flush_barriers; rest != 0; rest &= rest - 1) {
+        mpiox_flush_barrier *barrier = &server->flush_barriers[__builtin_ctzll(rest)];
+        if (barrier->error.code == MPIOX_OK)
+            barrier->error = *error;
+    }
+    mpiox_server_pass_flush_barriers(server, frame, flush_barriers);
 }
 
 int64_t mpiox_server_cut_of(const mpiox_server *server, uint32_t frame)
@@ -516,6 +541,21 @@ static int begin_staging(mpiox_server *server, const mpiox_slot *slot)
     return MPIOX_E_IO;
 }
 
+/* The delegate is going to have bytes of a file with a staging name, or copies of them. */
+static int open_staging(mpiox_server *server, const mpiox_slot *slot)
+{
+    mpiox_server_file *file = &server->files[slot->file];
+    if (mpiox_server_keep_folder(server, slot->file, slot->text) != 0) {
+        atomic_fetch_sub(&record_of(server, slot->file)->openers, 1);
+        return MPIOX_E_IO;
+    }
+    if (slot->arg[0] & MPIOX_FILE_HIDDEN && begin_staging(server, slot) != MPIOX_OK)
+        return MPIOX_E_IO;
+    if (file->guard <= 0)
+        file->guard = mpiox_storage_staging_guard(slot->text);
+    return MPIOX_OK;
+}
+
 static void open_file(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_storage *storage = NULL, *left = NULL;
@@ -533,13 +573,11 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
     if (code == MPIOX_OK)
         mpiox_server_targets_find(server->options.scheduler, storage, &targets);
     pthread_mutex_lock(&server->lock);
+    mpiox_server_follow_folders(server);
     if (code == MPIOX_OK)
         code = enter_file(server, slot, storage, access, &targets, &left);
-    if (code == MPIOX_OK && slot->arg[0] & MPIOX_FILE_HIDDEN)
-        code = begin_staging(server, slot);
-    if (code == MPIOX_OK && slot->arg[0] & (MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA) &&
-        server->files[slot->file].guard <= 0)
-        server->files[slot->file].guard = mpiox_storage_staging_guard(slot->text);
+    if (code == MPIOX_OK && slot->arg[0] & (MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA))
+        code = open_staging(server, slot);
     mpiox_server_targets_free(&targets);
     if (left != NULL) {
         pthread_mutex_unlock(&server->lock);

@@ -20,6 +20,10 @@ bool mpiox_server_close_alone(mpiox_server *server, int32_t file);
 void mpiox_server_flush_after_death(mpiox_server *server);
 /* What those of these flush barriers that wait for the frame wanted of it is done. */
 void mpiox_server_pass_flush_barriers(mpiox_server *server, uint32_t frame, uint64_t flush_barriers);
+/* The same of those that fail by this error; those that are to fail where something stays dirty. */
+void mpiox_server_fail_flush_barriers(mpiox_server *server, uint32_t frame, uint64_t flush_barriers,
+                                      const mpiox_error *error);
+uint64_t mpiox_server_keeping_barriers(const mpiox_server *server);
 /* The lowest byte from which on a flush barrier that waits for this frame discards. */
 int64_t mpiox_server_cut_of(const mpiox_server *server, uint32_t frame);
 /* Carry out an operation of server->operations that is the first; the lock is given back meanwhile. */

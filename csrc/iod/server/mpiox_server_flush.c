@@ -102,6 +102,7 @@ static void write_pieces(mpiox_io *io, mpiox_storage *storage, int64_t count)
             mpiox_server_tear();
         if (io->behind) {
             io->failed = error.sys_errno != 0 ? error.sys_errno : EIO;
+            io->failed_at = error.offset >= 0 ? error.offset : pieces[0].offset;
             return;
         }
         int64_t failed = failed_piece(pieces, count, &error);
@@ -218,6 +219,17 @@ static bool is_finished(const mpiox_server *server, int32_t file, uint32_t frame
     return !(flags & MPIOX_FILE_READABLE) && atomic_load(&server->cache.frames[frame].flags) & MPIOX_FRAME_FILLED;
 }
 
+/* Flush barriers that wait for what stays dirty wait no more. */
+static void fail_barriers(mpiox_server *server, const mpiox_io *io, uint32_t frame)
+{
+    const uint64_t keeping = mpiox_server_keeping_barriers(server);
+    mpiox_error error;
+    if (keeping == 0)
+        return;
+    (void)mpiox_error_set(&error, MPIOX_E_IO, io->failed, io->failed_at, -1, "pwrite");
+    mpiox_server_fail_flush_barriers(server, frame, keeping, &error);
+}
+
 /* With the lock: what comes of a frame. */
 static void finish(mpiox_server *server, mpiox_io *io, int i)
 {
@@ -226,6 +238,8 @@ static void finish(mpiox_server *server, mpiox_io *io, int i)
     const bool cleared = io->outcome[i] == CLEARED;
     if (cleared)
         MPIOX_COUNT(server, flushes, 1);
+    if (io->outcome[i] == FAILED)
+        fail_barriers(server, io, frame);
     if (cleared && (info->wants & MPIOX_WANT_DROP || is_finished(server, io->file, frame))) {
         mpiox_server_drop_page(server, frame);
     } else {
@@ -350,13 +364,17 @@ static void flush(mpiox_server *server, mpiox_io *io)
     mpiox_server_serve_parked(server);
 }
 
-/* Nobody waits for these pages of a closed file, to which no error can be told any more: what fails stays dirty. */
+/* Nobody waits for these pages of a closed file, to which no error can be told any more; or somebody does who is told
+ * that they are not written: what fails stays dirty. */
 static bool can_wait(const mpiox_server *server, const mpiox_io *io)
 {
+    const uint64_t keeping = mpiox_server_keeping_barriers(server);
     bool can = (atomic_load(&server->cache.header->files[io->file].flags) & MPIOX_FILE_DRAINING) != 0;
     for (int i = 0; i < io->count && can; i++)
         can = !is_needed(server, io->frames[i]);
-    return can;
+    for (int i = 0; i < io->count && !can; i++)
+        can = (server->info[io->frames[i]].flush_barriers & keeping) != 0;
+    return can && !(server->info[io->frames[0]].wants & MPIOX_WANT_CUT);
 }
 
 /* What has been taken up. */

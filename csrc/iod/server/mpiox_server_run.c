@@ -27,6 +27,7 @@
 #include "mpiox_server_files.h"
 #include "mpiox_server_fill.h"
 #include "mpiox_server_flush.h"
+#include "mpiox_server_folder.h"
 #include "mpiox_server_order.h"
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
@@ -239,7 +240,7 @@ void mpiox_server_set_peers(mpiox_server *server, const mpiox_server_peers *peer
     server->peers = *peers;
 }
 
-void mpiox_server_set_tell_clash(mpiox_server *server, void (*tell)(const char *staging))
+void mpiox_server_set_tell_clash(mpiox_server *server, void (*tell)(const char *staging, int code))
 {
     server->tell_clash = tell;
 }
@@ -528,9 +529,10 @@ static void serve_once(service *self)
     take_tokens(self);
     const double now = mpiox_now();
     const bool leaving = now < self->leaving;
-    if (now >= self->next_beat || leaving) {
-        atomic_fetch_add(&server->cache.header->beat, now >= self->next_beat);
-        if (now >= self->next_beat) {
+    const bool beats = now >= self->next_beat;
+    if (beats || leaving) {
+        atomic_fetch_add(&server->cache.header->beat, beats);
+        if (beats) {
             atomic_store(&server->cache.header->alive_ns, mpiox_cache_time_ns());
             self->next_beat = now + beat_s;
         }
@@ -540,6 +542,8 @@ static void serve_once(service *self)
         mpiox_server_look_at_disk(server);
     }
     pthread_mutex_lock(&server->lock);
+    if (beats)
+        mpiox_server_follow_folders(server);
     const bool parked = server->parked.count > 0;
     if (parked)
         mpiox_server_serve_parked(server);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "mpiox_server_evict.h"
+#include "mpiox_server_folder.h"
 #include "mpiox_storage_staging.h"
 
 enum { OTHERS = 8 }; /* part of the frames that is not for scratch files */
@@ -61,7 +62,7 @@ bool mpiox_server_has_scratch_room(mpiox_server *server, bool write, mpiox_error
 bool mpiox_server_asks_to_keep(const mpiox_server *server, const mpiox_slot *slot)
 {
     return slot->op == MPIOX_OP_FLUSH && mpiox_server_is_scratch(server, slot->file) &&
-           (slot->arg[2] == 1 || slot->arg[3] != 1);
+           (slot->arg[2] == 1 || slot->arg[3] == 0);
 }
 
 void mpiox_server_end_scratch(mpiox_server *server, int32_t file)
@@ -78,9 +79,10 @@ void mpiox_server_end_scratch(mpiox_server *server, int32_t file)
 
 void mpiox_server_remove_scratch(const mpiox_server *server)
 {
+    char room[PATH_MAX];
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES && atomic_load(&server->clients) == 0; file++) {
         if (mpiox_server_is_scratch(server, file))
-            mpiox_storage_staging_remove(server->cache.header->files[file].path,
+            mpiox_storage_staging_remove(mpiox_server_staging_path(server, file, room),
                                          server->cache.header->files[file].device,
                                          server->cache.header->files[file].inode);
     }

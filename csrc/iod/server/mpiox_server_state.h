@@ -133,6 +133,7 @@ typedef struct mpiox_server_file {
     int32_t writers;         /* threads that write it */
     double called;           /* when one of these, or of drain.ending, has last begun or ended a call on it */
     int guard;               /* > 0: says that its staging name is in use (mpiox_storage_staging.h) */
+    int folder;              /* > 0: the folder of that name (mpiox_server_folder.h) */
     mpiox_ahead_record ahead;
     int64_t stamp; /* no other record of any delegate has it; above 0 */
     mpiox_server_drain drain;
@@ -146,6 +147,7 @@ typedef struct mpiox_flush_barrier {
     int64_t first, end; /* pages */
     int64_t cut;        /* discard from this byte on; -1: no discarding */
     bool stable, drop, closing;
+    bool keeps;                                /* what cannot be written stays dirty, and fails the barrier */
     int64_t pending;                           /* frames */
     mpiox_slot *slot;                          /* to be answered, or NULL */
     mpiox_futex *done;                         /* to be set, or NULL */
@@ -174,7 +176,7 @@ struct mpiox_server {
     int64_t closings;    /* files that were to be written behind their close, so far */
     bool open_touched;   /* one of them has had complete pages while it was open */
     mpiox_server_peers peers;
-    void (*tell_clash)(const char *staging);
+    void (*tell_clash)(const char *staging, int code);
     struct {
         double begun;            /* when the first file of the last checkpoint was closed; 0: none was */
         double interval, before; /* from the one before to it, and once more; 0: not known */
@@ -234,8 +236,9 @@ typedef struct mpiox_io {
     uint64_t flush_barriers[MPIOX_RUN_FRAMES]; /* the same: that waited for it */
     uint8_t outcome[MPIOX_RUN_FRAMES];
     mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
-    bool behind;       /* what fails stays dirty, and its error is: */
-    int failed;        /* the errno, 0: none */
+    bool behind; /* what fails stays dirty, and its error is: */
+    int failed;  /* the errno, 0: none; of a piece that was at: */
+    int64_t failed_at;
     mpiox_error error; /* of neighbouring failed pieces, not added to the file yet */
     char *scratch;
 } mpiox_io;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -111,7 +112,7 @@ static void test_what_lies_beside_it_is_gone(void)
     CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 2), 0);
     CHECK_EQUAL(mpiox_storage_staging_begin(staging, 0), 0);
     unlink(parts);
-    CHECK_EQUAL(end(0, &renamed), ENOENT);
+    CHECK_EQUAL(end(0, &renamed), ENODATA);
     CHECK(!renamed && is_there(staging) && !is_there(path));
     unlink(staging);
     CHECK_EQUAL(mpiox_storage_staging_end(staging, 0, 1, 1, &renamed), 0); /* nobody wants it any more */
@@ -151,6 +152,32 @@ static void test_leftovers(void)
     CHECK_EQUAL(mpiox_storage_staging_set_aside(staging, more, sizeof more), 0);
     CHECK(strstr(more, "/.file.left-2.staging") != NULL && !is_there(staging));
     CHECK(unlink(more) == 0 && unlink(aside) == 0 && unlink(".file.left-2.staging.parts") == 0);
+}
+
+/* Its folder gets another name: it is found there, gets its own name there, and nothing is taken for it elsewhere. */
+static void test_a_folder_that_is_renamed(void)
+{
+    char name[PATH_MAX], now[PATH_MAX], link[PATH_MAX];
+    bool renamed;
+    CHECK(mkdir("before", 0700) == 0);
+    CHECK_EQUAL(mpiox_storage_staging_create("before/.x.staging", false, 1), 0);
+    CHECK_EQUAL(mpiox_storage_staging_begin("before/.x.staging", 0), 0);
+    CHECK(realpath("before/.x.staging", name) != NULL);
+    const int folder = mpiox_storage_staging_folder(name);
+    CHECK(folder > 0 && mpiox_storage_staging_folder("nowhere/.x.staging") == -1 && errno == ENOENT);
+    CHECK(!mpiox_storage_staging_now(folder, name, now, sizeof now));
+    CHECK(rename("before", "after") == 0 && mkdir("before", 0700) == 0);
+    CHECK(mpiox_storage_staging_now(folder, name, now, sizeof now));
+    CHECK(strcmp(now + strlen(now) - strlen("/after/.x.staging"), "/after/.x.staging") == 0 && is_there(now));
+    CHECK(!mpiox_storage_staging_now(folder, name, now, strlen(name) - 1));
+    CHECK(mpiox_storage_staging_in(folder, name, link, sizeof link));
+    struct stat status;
+    CHECK(lstat(link, &status) == 0);
+    CHECK_EQUAL(mpiox_storage_staging_end(link, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed), 0);
+    CHECK(renamed && is_there("after/x") && !is_there("after/.x.staging.parts"));
+    CHECK(unlink("after/x") == 0 && rmdir("after") == 0 && rmdir("before") == 0);
+    CHECK(!mpiox_storage_staging_now(folder, name, now, sizeof now)); /* "... (deleted)" */
+    close(folder);
 }
 
 /* ---- subfiles: the index has the staging name, and the file is known by the first of them ------------------------ */
@@ -288,6 +315,7 @@ int main(int argc, char **argv)
     test_nothing_else_is_touched();
     test_what_lies_beside_it_is_gone();
     test_leftovers();
+    test_a_folder_that_is_renamed();
     test_subfiles_that_are_open();
     test_subfiles_that_have_a_name();
     test_subfiles_that_are_not_whole();
