@@ -170,6 +170,15 @@ class _Waiting:
         return not left and not nobodys, failed
 
 
+def _wanted(paths: Iterable[Path], watch: Watch) -> set[Path]:
+    """Return the files that are named, and those in folders that are named which are written, or were left there."""
+    named = {Path(os.path.realpath(path)) for path in paths}
+    folders = {path for path in named if path.is_dir()}
+    staged = {final_name(path) for folder in folders for path in folder.iterdir() if final_name(path) != path}
+    closed = {item.path for item in left_by((row.status for row in watch.look()), set()) if item.path.parent in folders}
+    return named - folders | staged | closed
+
+
 def _end(failed: dict[Path, str]) -> None:
     for path, text in sorted(failed.items()):
         click.echo(f"{path} {text}", err=True)
@@ -184,14 +193,18 @@ def _end(failed: dict[Path, str]) -> None:
 def wait(files: tuple[Path, ...], patience: float, timeout: float | None) -> None:
     """Wait until files that programs of this host have closed before are all written.
 
-    Without FILES: everything that your delegates on this host write behind a close, or have left in the folders of
-    mpiox_delegate_cache_dir when they were killed. The exit status is 1 when a file
-    cannot be written, is not there, or is not whole in time; then it is named, with where its bytes are.
+    A folder stands for the files in it that delegates write, or have left there. Without FILES: everything that your
+    delegates on this host write behind a close, or have left in the folders of mpiox_delegate_cache_dir when they were
+    killed. The exit status is 1 when a file cannot be written, is not there, or is not whole in time; then it is named,
+    with where its bytes are.
     """
     from mpiio_ext.delegates._status import Watch
 
-    wanted = {Path(os.path.realpath(path)) for path in files}
-    waiting, watch = _Waiting(wanted, patience), Watch()
+    watch = Watch()
+    wanted = _wanted(files, watch)
+    if files and not wanted:
+        return
+    waiting = _Waiting(wanted, patience)
     until_s = time.monotonic() + timeout if timeout is not None else None
     while True:
         done, failed = waiting.look(watch)

@@ -289,3 +289,25 @@ def test_recover_on_one_node_of_two(tmp_path: pathlib.Path) -> None:
     assert (status, "checkpoint0" in text) == (0, False), text
     assert whole(path) == checkpoint(0)
     assert names(tmp_path / "files") == {"old", "checkpoint0"}
+
+
+def test_waiting_for_a_folder(tmp_path: pathlib.Path) -> None:
+    """It stands for the files in it that are written, or that a killed job has left, also with caches in memory."""
+    (files := tmp_path / "files").mkdir()
+    path, existed = files / "checkpoint0", files / "checkpoint1"
+    existed.write_bytes(b"existed")
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
+            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "2", "6"]
+    with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
+        running.wait_for("closed 1", LIMIT_S)
+        assert asked("wait", tmp_path) == (0, "")
+        status, text = asked("wait", "--timeout", "0s", files)
+        assert status == 1
+        assert all(f"{each} is not written yet" in text for each in (path, existed)), text
+        kill_at_once(marked_processes(running.marker))
+        assert not running.left(GRACE_S)
+    status, text = asked("wait", files)
+    assert status == 1
+    assert text == f"{path} is not whole, and no delegate of this host writes it: what there is of it is in " \
+                   f"{files}/.checkpoint0.staging\n"  # fmt: skip

@@ -29,7 +29,7 @@ enum {
     FOLDER_PERMISSIONS = 0777,
     NAME_ROOM = 52,
     TAG_MOST = 99,
-    TRIES = 9
+    TRIES = 100
 };
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
@@ -449,9 +449,10 @@ static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_sto
         code = name_subfiles(out, name);
         if (code == 0)
             code = make_folder(out);
-        if (code != 0)
+        if (code != 0 && code != ENOENT)
             return code;
-        code = make_subfiles(out, places, guard);
+        if (code == 0)
+            code = make_subfiles(out, places, guard);
     } while (code == EEXIST || (code == ENOENT && tries++ < TRIES)); /* somebody has removed the empty folder */
     if (code != 0)
         return code;

@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -411,6 +413,31 @@ static void test_made(void)
     mpiox_storage_subfiles_free(&index);
 }
 
+/* Somebody else removes the folder as soon as it is empty: also between it and its first subfile. */
+static void test_folder_goes(void)
+{
+    mpiox_storage_subfiles index;
+    char folder[PATH_MAX + 16];
+    int guard;
+    snprintf(folder, sizeof folder, "%s.subfiles", path);
+    const pid_t other = fork();
+    while (other == 0) {
+        rmdir(folder);
+        usleep(500);
+    }
+    for (int i = 0; i < 2000; i++) {
+        const int code = mpiox_storage_subfiles_create(path, path, 1, 10, NULL, &index, &guard);
+        CHECK_EQUAL(code, 0);
+        if (code != 0)
+            break;
+        close(guard);
+        CHECK_EQUAL(mpiox_storage_subfiles_remove(&index), 0);
+        mpiox_storage_subfiles_free(&index);
+    }
+    CHECK(kill(other, SIGKILL) == 0 && waitpid(other, NULL, 0) == other);
+    rmdir(folder);
+}
+
 /* An index that was emptied goes with its subfiles, not while they are written, and nothing else goes. */
 static void test_emptied(void)
 {
@@ -494,6 +521,7 @@ int main(int argc, char **argv)
     test_few_descriptors();
     test_files_share_descriptors();
     test_made();
+    test_folder_goes();
     test_emptied();
     test_renamed();
     test_the_last_makes_it_whole();
