@@ -17,8 +17,11 @@ def test_against_a_model(tmp_path: pathlib.Path, seed: int) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_what_who_is_killed_leaves_goes_with_the_next_index(tmp_path: pathlib.Path) -> None:
-    """Before a new index has its name: of a file that delegates have written, and of one that is opened again."""
+def test_what_who_is_killed_leaves_goes_with_the_next_one(tmp_path: pathlib.Path) -> None:
+    """Before a new index has its name: of a file that delegates have written, and of one that is opened again.
+
+    And before what lay beside a staging name has gone.
+    """
     cbuild.check(cbuild.program("storage/test_subfiles_killed.c", "storage"), str(tmp_path))
 
 

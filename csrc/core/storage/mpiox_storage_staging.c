@@ -39,10 +39,15 @@ bool mpiox_storage_staging_final(const char *staging, char *path, size_t bytes)
            (size_t)snprintf(path, bytes, "%.*s%.*s", (int)folder, staging, (int)(length - end - 1), name + 1) < bytes;
 }
 
+static bool parts_name(const char *staging, char parts[PATH_MAX])
+{
+    return snprintf(parts, PATH_MAX, "%s.parts", staging) < PATH_MAX;
+}
+
 static int open_parts(const char *staging, int flags)
 {
     char parts[PATH_MAX];
-    if ((size_t)snprintf(parts, sizeof parts, "%s.parts", staging) >= sizeof parts) {
+    if (!parts_name(staging, parts)) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -103,16 +108,30 @@ bool mpiox_storage_staging_has_name(const char *staging, uint64_t device, uint64
     return has;
 }
 
+/* Who has given the file its name was killed before it took away what lay beside it, which is open as `parts`. */
+static void forget_left(const char *staging, int parts)
+{
+    char path[PATH_MAX];
+    struct stat own, named;
+    if (parts_name(staging, path) && fstat(parts, &own) == 0 && lstat(path, &named) == 0 &&
+        is_it(&named, (uint64_t)own.st_dev, (uint64_t)own.st_ino))
+        unlink(path);
+}
+
 /* All have ended. */
-static int finish(const char *staging, uint64_t device, uint64_t inode, bool *renamed)
+static int finish(const char *staging, int parts, uint64_t device, uint64_t inode, bool *renamed)
 {
     char path[PATH_MAX];
     struct stat status;
     int code;
     if (!mpiox_storage_staging_final(staging, path, sizeof path))
         return EINVAL;
-    if (lstat(staging, &status) != 0)
-        return errno == ENOENT ? 0 : errno; /* another one has done it, or it was deleted */
+    if (lstat(staging, &status) != 0) { /* another one has done it, or it was deleted */
+        code = errno;
+        if (code == ENOENT)
+            forget_left(staging, parts);
+        return code == ENOENT ? 0 : code;
+    }
     if (is_it(&status, device, inode))
         code = mpiox_storage_give_name(staging, path);
     else if (mpiox_storage_subfiles_is_first(staging, device, inode))
@@ -143,9 +162,10 @@ int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, ui
     const int others = code == 0 ? anybody_has(fd) : 0;
     if (others < 0)
         code = -others;
-    if (close(fd) != 0 && code == 0)
-        code = errno;
-    return code != 0 || others > 0 ? code : finish(staging, device, inode, renamed);
+    if (code == 0 && others == 0)
+        code = finish(staging, fd, device, inode, renamed);
+    close(fd);
+    return code;
 }
 
 int mpiox_storage_staging_left(const char *staging)
@@ -200,11 +220,6 @@ static bool aside_name(const char *staging, int number, char *aside, size_t byte
     return mpiox_storage_staging_final(staging, path, sizeof path) &&
            snprintf(other, sizeof other, "%s.left-%d", path, number) < PATH_MAX &&
            mpiox_storage_staging_name(other, aside, bytes);
-}
-
-static bool parts_name(const char *staging, char parts[PATH_MAX])
-{
-    return snprintf(parts, PATH_MAX, "%s.parts", staging) < PATH_MAX;
 }
 
 /* The same of the subfiles of an index. */
@@ -341,7 +356,7 @@ void mpiox_storage_staging_clash(const char *staging, int code, char *text, size
 void mpiox_storage_staging_forget(const char *staging)
 {
     char parts[PATH_MAX];
-    if ((size_t)snprintf(parts, sizeof parts, "%s.parts", staging) < sizeof parts)
+    if (parts_name(staging, parts))
         unlink(parts);
 }
 

@@ -1,17 +1,19 @@
-/* test_subfiles_killed.c - who is killed before a new index of subfiles has its name: test_subfiles_killed FOLDER */
+/* test_subfiles_killed.c - who is killed while a file gets its name leaves nothing: test_subfiles_killed FOLDER */
 #include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "mpiox_storage_staging.h"
 #include "mpiox_storage_subfiles_files.h"
 
-static bool dies; /* with the next change of a name */
+static bool dies, dies_late; /* with the next change of a name; before what lies beside the staging name is removed */
 static char path[PATH_MAX], staging[PATH_MAX];
 
 int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned int flags)
@@ -24,6 +26,14 @@ int renameat2(int from_folder, const char *from, int to_folder, const char *to, 
 int rename(const char *from, const char *to)
 {
     return renameat2(-100, from, -100, to, 0);
+}
+
+int unlink(const char *name)
+{
+    const size_t length = strlen(name);
+    if (dies_late && length > 6 && strcmp(name + length - 6, ".parts") == 0)
+        _exit(9);
+    return (int)syscall(SYS_unlink, name);
 }
 
 static int entries(const char *folder)
@@ -55,13 +65,24 @@ static int write_once(mpiox_storage_subfiles *subfiles)
     return code;
 }
 
+/* A delegate has written its part. */
+static int end_part(mpiox_storage_subfiles *subfiles)
+{
+    char first[PATH_MAX];
+    struct stat status;
+    bool renamed;
+    CHECK(mpiox_storage_subfiles_path(subfiles, 0, first, sizeof first) && stat(first, &status) == 0);
+    return mpiox_storage_staging_end(staging, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
+}
+
 /* Somebody is killed in the middle of it, and another one does it. Nothing is left but the file. */
 static void check(const char *folder, int (*work)(mpiox_storage_subfiles *subfiles), mpiox_storage_subfiles *subfiles)
 {
     int status = 0;
     const pid_t child = fork();
     if (child == 0) {
-        dies = true;
+        dies_late = work == end_part;
+        dies = !dies_late;
         work(subfiles);
         _exit(1);
     }
@@ -69,6 +90,12 @@ static void check(const char *folder, int (*work)(mpiox_storage_subfiles *subfil
     CHECK_EQUAL(entries(folder), 3); /* the index, the folder of the subfiles, and what is left */
     CHECK_EQUAL(work(subfiles), 0);
     CHECK_EQUAL(entries(folder), 2);
+}
+
+static void make(int *guard, mpiox_storage_subfiles *subfiles)
+{
+    CHECK_EQUAL(mpiox_storage_subfiles_create(staging, path, 3, 4096, NULL, subfiles, guard), 0);
+    close(*guard);
 }
 
 int main(int argc, char **argv)
@@ -79,8 +106,7 @@ int main(int argc, char **argv)
     if (argc != 2 || snprintf(path, sizeof path, "%s/file", argv[1]) >= PATH_MAX ||
         snprintf(staging, sizeof staging, "%s/.file.staging", argv[1]) >= PATH_MAX)
         return 2;
-    CHECK_EQUAL(mpiox_storage_subfiles_create(staging, path, 3, 4096, NULL, &subfiles, &guard), 0);
-    close(guard);
+    make(&guard, &subfiles);
     check(argv[1], publish, &subfiles);
     CHECK_EQUAL(mpiox_storage_subfiles_read(path, &found, &why), 0);
     CHECK(found.id == subfiles.id && found.size == 0);
@@ -88,6 +114,11 @@ int main(int argc, char **argv)
     CHECK_EQUAL(mpiox_storage_subfiles_remove(&found), 0);
     CHECK_EQUAL(entries(argv[1]), 0);
     mpiox_storage_subfiles_free(&found);
+    mpiox_storage_subfiles_free(&subfiles);
+    make(&guard, &subfiles);
+    CHECK_EQUAL(mpiox_storage_staging_create(staging, true, 1), 0);
+    CHECK_EQUAL(mpiox_storage_staging_begin(staging, 0), 0);
+    check(argv[1], end_part, &subfiles);
     mpiox_storage_subfiles_free(&subfiles);
     return check_exit();
 }
