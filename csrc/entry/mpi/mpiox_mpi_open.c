@@ -291,8 +291,10 @@ static void attach_delegates(mpiox_handle *handle, MPI_Comm comm)
         return;
     }
     service = mpiox_service_get(handle->file->topology->comm, &handle->hints, &handle->why_no_delegates);
-    if (service != NULL)
+    if (service != NULL) {
+        mpiox_posix_prepare();
         mpiox_forwarded_open(handle->file, service, &handle->forwarded, &handle->why_no_delegates);
+    }
     mpiox_forwarded_follow(handle->forwarded);
 }
 

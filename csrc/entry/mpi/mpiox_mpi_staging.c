@@ -33,20 +33,37 @@ static bool is_there(const char *path)
     return lstat(path, &status) == 0;
 }
 
-/* Have the delegates hold what they have of the file. *hidden: it is found by its staging name. */
-static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, bool *hidden)
+/* Have the delegates hold what they have of the file, or look at it. *hidden: it is found by its staging name. */
+static mpiox_forwarded_hold *find_so(mpiox_service *service, const char *path, bool *hidden, bool only_looks)
 {
     char name[PATH_MAX];
     mpiox_forwarded_hold *hold;
 
     *hidden = !is_there(path);
     if (!*hidden)
-        return mpiox_forwarded_hold_file(service, path);
+        return mpiox_forwarded_hold_file(service, path, only_looks);
     *hidden = mpiox_storage_staging_name(path, name, sizeof name) && is_there(name);
     if (!*hidden)
         return NULL;
-    hold = mpiox_forwarded_hold_file(service, name);
+    hold = mpiox_forwarded_hold_file(service, name, only_looks);
     *hidden = hold != NULL;
+    return hold;
+}
+
+static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, bool *hidden)
+{
+    return find_so(service, path, hidden, false);
+}
+
+/* The same for who only waits, in any thread, and after MPI. NULL also where it is over. */
+static mpiox_forwarded_hold *look_at(mpiox_service *service, const char *path)
+{
+    bool hidden;
+
+    mpiox_service_begin_asking();
+    mpiox_forwarded_hold *hold = find_so(service, path, &hidden, true);
+
+    mpiox_service_end_asking();
     return hold;
 }
 
@@ -84,48 +101,60 @@ static int make_whole(mpiox_service *service, const char *path, mpiox_forwarded_
 }
 
 /* The same for who looks past MPI: the delegates write it as they do anyway, but at full speed, and what fails stays
- * with them. Nothing is held while one waits, since who waits may be killed. */
-static void wait_until_whole(mpiox_service *service, const char *path, mpiox_forwarded_hold **hold, bool *hidden)
+ * with them. Nothing is held, since who waits may be killed. False: it takes too long. */
+static bool wait_until_whole(mpiox_service *service, const char *path)
 {
     mpiox_service_wait wait = {.delegate = NULL};
     double until = mpiox_now() + whole_s;
     int pause_ms = 1;
+    mpiox_forwarded_hold *hold;
 
-    while (*hold != NULL && !mpiox_forwarded_hold_is_scratch(*hold) && mpiox_now() < until) {
-        if (mpiox_forwarded_hold_is_written(*hold))
+    while ((hold = look_at(service, path)) != NULL) {
+        const bool over = mpiox_forwarded_hold_is_scratch(hold) || mpiox_now() > until;
+
+        if (mpiox_forwarded_hold_is_written(hold))
             until = mpiox_now() + whole_s;
-        mpiox_forwarded_hold_wait(*hold, &wait, path);
-        mpiox_forwarded_hold_end(*hold, true);
+        mpiox_forwarded_hold_wait(hold, &wait, path);
+        mpiox_forwarded_hold_end(hold, false);
+        if (over)
+            break;
         poll(NULL, 0, pause_ms);
         pause_ms += pause_ms < longest_pause_ms;
-        *hold = find(service, path, hidden);
     }
     mpiox_service_patience_end(&wait);
+    return hold == NULL;
+}
+
+/* A scratch file is written where nobody has it open. */
+static void end_scratch(mpiox_service *service, const char *path)
+{
+    bool hidden;
+
+    mpiox_service_begin_asking();
+    mpiox_forwarded_hold_end_scratch(find(service, path, &hidden));
+    mpiox_forwarded_hold *hold = find(service, path, &hidden);
+
+    if (hold == NULL || !mpiox_forwarded_hold_is_scratch(hold))
+        fprintf(stderr,
+                "mpiio_ext: %s: a scratch file (mpiox_close=never) is looked for past MPI: it is written, and stays\n",
+                path);
+    mpiox_forwarded_hold_end(hold, true);
+    mpiox_service_end_asking();
 }
 
 bool mpiox_mpi_staging_await_path(const char *path)
 {
-    mpiox_service *service = mpiox_service_current();
-    bool hidden;
+    mpiox_service *service = mpiox_service_last();
 
     if (service == NULL || !mpiox_forwarded_may_hold(service))
         return true;
-    mpiox_forwarded_hold *hold = find(service, path, &hidden);
-
-    if (hold != NULL && mpiox_forwarded_hold_is_scratch(hold)) {
-        mpiox_forwarded_hold_end_scratch(hold);
-        hold = find(service, path, &hidden);
-        if (hold == NULL || !mpiox_forwarded_hold_is_scratch(hold))
-            fprintf(stderr,
-                    "mpiio_ext: %s: a scratch file (mpiox_close=never) is looked for past MPI: it is written, "
-                    "and stays\n",
-                    path);
-    }
-    wait_until_whole(service, path, &hold, &hidden);
-    const bool none = hold == NULL;
+    mpiox_forwarded_hold *hold = look_at(service, path);
+    const bool scratch = hold != NULL && mpiox_forwarded_hold_is_scratch(hold);
 
     mpiox_forwarded_hold_end(hold, false);
-    return none;
+    if (scratch)
+        end_scratch(service, path);
+    return wait_until_whole(service, path);
 }
 
 static atomic_bool awaits; /* PnetCDF is called by way of mpiox_pnetcdf.c */

@@ -58,7 +58,8 @@ mpiox_posix_unlinking *mpiox_posix_unlinking_of(const void *caller, int folder, 
     mpiox_posix_unlinking *unlinking = NULL;
 
     if (path != NULL && !mpiox_posix_is_own(caller) && mpiox_posix_path(folder, path, text) &&
-        mpiox_storage_subfiles_is_index(text) && (unlinking = calloc(1, sizeof *unlinking)) != NULL &&
+        mpiox_storage_subfiles_is_index(text) && !mpiox_posix_is_in_handler() &&
+        (unlinking = calloc(1, sizeof *unlinking)) != NULL &&
         !mpiox_storage_subfiles_begin_unlink(text, &unlinking->subfiles, &unlinking->guard, &unlinking->kept)) {
         free(unlinking);
         unlinking = NULL;

@@ -10,7 +10,7 @@
  * Guarantee. A process without subfiles: one load. The program's call does what it does anyway, first; nothing of a
  *            file goes that it has not taken the name of, that somebody has open, or has a copy of the index of. Then
  *            the subfiles stay, and a line says how to remove them.
- * Limits.    Not safe in a signal handler, if the name is that of an index.
+ * Limits.    In a signal handler the index alone goes.
  */
 #ifndef MPIOX_POSIX_UNLINK_H
 #define MPIOX_POSIX_UNLINK_H

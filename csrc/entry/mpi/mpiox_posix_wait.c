@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,9 @@
 #include "mpiox_posix_own.h"
 #include "mpiox_storage_staging.h"
 
-enum { MOST_LINKS = 40 };
+enum { MOST_LINKS = 40, PAUSE_MS = 20 };
+
+static const double others_s = 10; /* so long one waits for delegates that cannot be asked */
 
 /* ---- files that have had their name before ----------------------------------------------------------------------- */
 
@@ -58,7 +61,8 @@ static void await_named(const mpiox_service *service, const char *path)
         return;
     const int index = find_closed(&status);
 
-    if (index < 0 && !mpiox_forwarded_is_draining(service, (uint64_t)status.st_dev, (uint64_t)status.st_ino))
+    if ((index < 0 && !mpiox_forwarded_is_draining(service, (uint64_t)status.st_dev, (uint64_t)status.st_ino)) ||
+        mpiox_posix_is_in_handler())
         return;
     if (mpiox_mpi_staging_await_path(path) && index >= 0)
         atomic_store(&closed[index].inode, 0);
@@ -110,15 +114,29 @@ static bool is_open_here(const char *staging)
     return mine.found;
 }
 
+/* Also where delegates write it that cannot be asked any more. */
+static void await_name(const mpiox_service *service, const char *path, const char *staging)
+{
+    const double until = mpiox_now() + others_s;
+    bool others = false;
+
+    if (mpiox_posix_is_in_handler() || is_open_here(staging))
+        return;
+    mpiox_mpi_staging_await_path(path);
+    for (int32_t i = 0; i < service->count; i++)
+        others |= atomic_load(&service->delegates[i].left);
+    while (others && access(staging, F_OK) == 0 && mpiox_now() < until)
+        poll(NULL, 0, PAUSE_MS);
+}
+
 /* False: no file of that name is still to get it. */
-static bool await_hidden(char path[PATH_MAX])
+static bool await_hidden(const mpiox_service *service, char path[PATH_MAX])
 {
     char staging[PATH_MAX];
 
     for (int links = 0; links < MOST_LINKS; links++) {
         if (mpiox_storage_staging_name(path, staging, sizeof staging) && access(staging, F_OK) == 0) {
-            if (!is_open_here(staging))
-                mpiox_mpi_staging_await_path(path);
+            await_name(service, path, staging);
             return true;
         }
         if (!follow(path))
@@ -132,7 +150,8 @@ static void await_below(mpiox_service *service, const char *path)
     char folder[PATH_MAX], file[PATH_MAX], staging[PATH_MAX];
     struct stat status;
 
-    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode) || realpath(path, folder) == NULL)
+    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode) || mpiox_posix_is_in_handler() ||
+        realpath(path, folder) == NULL)
         return;
     for (int32_t at = 0; mpiox_forwarded_next_draining(service, folder, &at, file);) {
         if (!mpiox_storage_staging_name(file, staging, sizeof staging) || !is_open_here(staging))
@@ -142,14 +161,14 @@ static void await_below(mpiox_service *service, const char *path)
 
 void mpiox_posix_wait_for(const void *caller, int folder, const char *path, bool below)
 {
-    mpiox_service *service = mpiox_service_current();
+    mpiox_service *service = mpiox_service_last();
     const int before = errno;
     char text[PATH_MAX];
 
     if (path == NULL || service == NULL || mpiox_posix_is_own(caller) || !mpiox_forwarded_may_hold(service) ||
         getpid() != service->process)
         return;
-    if (mpiox_posix_path(folder, path, text) && !await_hidden(text)) { /* it has followed the links */
+    if (mpiox_posix_path(folder, path, text) && !await_hidden(service, text)) { /* it has followed the links */
         await_named(service, text);
         if (below)
             await_below(service, text);

@@ -10,7 +10,8 @@
  *            is found by its inode, in the memory of the node's delegates or among those that this process has closed.
  * Guarantee. Where there are no delegates: one load. errno is kept. What cannot be waited for goes on as it is. A call
  *            of this library itself, in any thread, never waits, nor does one of a child made by fork().
- * Limits.    Not safe in a signal handler, if there is something to wait for.
+ *            A signal handler does not wait: whom it has interrupted may hold what waiting needs.
+ * Limits.    After MPI_Finalize delegates of other nodes are not asked: ten seconds are waited for them.
  */
 #ifndef MPIOX_POSIX_WAIT_H
 #define MPIOX_POSIX_WAIT_H
@@ -23,7 +24,7 @@
 void mpiox_posix_wait_for(const void *caller, int folder, const char *path, bool below);
 static inline void mpiox_posix_wait(const void *caller, int folder, const char *path, bool below)
 {
-    if (__builtin_expect(atomic_load_explicit(&mpiox_service_is_there, memory_order_relaxed), 0))
+    if (__builtin_expect(atomic_load_explicit(&mpiox_service_was_there, memory_order_relaxed), 0))
         mpiox_posix_wait_for(caller, folder, path, below);
 }
 

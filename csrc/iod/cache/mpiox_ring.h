@@ -74,7 +74,8 @@ enum mpiox_op {
      * delegate's, or moving, it never will be any more */
     MPIOX_OP_OWNER,
     /* text = absolute path: is this file still to be written behind its close, or open under a staging name? Then it is
-     * opened once more, by nobody, and keeps its name until MPIOX_OP_CLOSE. -> arg[0] = MPIOX_HOLD_*, arg[1] = 1: a
+     * opened once more, by nobody, and keeps its name until MPIOX_OP_CLOSE; arg[1] = 1: not so, but it is written soon.
+     * -> arg[0] = MPIOX_HOLD_*, arg[1] = 1: a
      * scratch file, 2: others keep copies, arg[2] = 1: it is being written, arg[3] = milliseconds that a call of the
      * delegate on it has lasted so far (0: none is under way; INT64_MAX with file = -1: what an earlier job has left is
      * brought to the files), file = index. arg[0] = n > 0: that of copies of what delegate n - 1 had of it: it is

@@ -106,8 +106,9 @@ bool mpiox_forwarded_is_draining(const mpiox_service *service, uint64_t device, 
  * there are no more. Local, cheap. */
 bool mpiox_forwarded_next_draining(const mpiox_service *service, const char *folder, int32_t *at, char path[PATH_MAX]);
 /* The file of this name, its own or a staging name, keeps it, and the delegates keep what they have of it, until it is
- * let go. NULL: no delegate has any of it. Local, blocking. */
-mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path);
+ * let go. NULL: no delegate has any of it. only_looks: nothing is kept, but it is written before others and at full
+ * speed. Local, blocking. */
+mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, bool only_looks);
 bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold); /* it is never written */
 /* Do delegates keep copies of what others have of it? They are not needed any more, once it is flushed; path: by which
  * it is held. */

@@ -163,14 +163,14 @@ void mpiox_forwarded_hold_wait(const mpiox_forwarded_hold *hold, mpiox_service_w
 
 /* MPIOX_HOLD_* of all of them together. SOON if one says so: it may just give the file its name, and what others have
  * held does not keep it from that. Then none has it held. */
-static int ask_all(mpiox_forwarded_hold *hold, const char *path)
+static int ask_all(mpiox_forwarded_hold *hold, const char *path, bool only_looks)
 {
     bool held = false, soon = false;
 
     hold->written = true;
     hold->lasts.ms = 0;
     for (int32_t i = 0; i < hold->service->count; i++) {
-        mpiox_slot slot = {.op = MPIOX_OP_HOLD};
+        mpiox_slot slot = {.op = MPIOX_OP_HOLD, .arg = {0, only_looks}};
 
         hold->index[i] = -1;
         snprintf(slot.text, sizeof slot.text, "%s", path);
@@ -181,7 +181,7 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path)
         if (slot.arg[0] != MPIOX_HOLD_HELD)
             continue;
         held = true;
-        hold->index[i] = slot.file;
+        hold->index[i] = only_looks ? -1 : slot.file;
         hold->scratch |= slot.arg[1] == 1;
         hold->copied |= slot.arg[1] == 2;
         hold->written &= slot.arg[2] == 1;
@@ -246,7 +246,7 @@ static bool restore_all(const mpiox_service *service, const char *path)
     return fine;
 }
 
-mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path)
+mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, bool only_looks)
 {
     mpiox_forwarded_hold *hold = malloc(sizeof *hold + (size_t)service->count * sizeof hold->index[0]);
     char *real = mpiox_real_path(path);
@@ -257,7 +257,7 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
         hold->service = service;
         hold->scratch = hold->copied = hold->written = false;
     }
-    while (hold && real && (result = ask_all(hold, real)) == MPIOX_HOLD_SOON) {
+    while (hold && real && (result = ask_all(hold, real, only_looks)) == MPIOX_HOLD_SOON) {
         mpiox_forwarded_hold_wait(hold, &wait, real);
         poll(NULL, 0, 1);
     }

@@ -31,7 +31,9 @@ static int call_local(const mpiox_process *delegate, mpiox_slot *slot)
 
 int mpiox_forwarded_request_of(mpiox_process *delegate, mpiox_slot *slot)
 {
-    return delegate->local ? call_local(delegate, slot) : mpiox_link_call(delegate->link, slot);
+    if (delegate->local)
+        return call_local(delegate, slot);
+    return atomic_load(&delegate->left) ? MPIOX_E_UNSUPPORTED : mpiox_link_call(delegate->link, slot);
 }
 
 int mpiox_forwarded_request(const mpiox_forwarded *forwarded, int32_t owner, mpiox_slot *slot)

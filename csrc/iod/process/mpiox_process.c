@@ -160,7 +160,7 @@ static bool remote_is_serving(mpiox_process *delegate)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one thread of the process asks */
 
-    if (delegate->link == NULL)
+    if (atomic_load(&delegate->left) || delegate->link == NULL)
         return false;
     if (mpiox_link_is_alive(delegate->link))
         return true;

@@ -19,6 +19,7 @@ typedef struct mpiox_process {
     mpiox_link *link;      /* not local */
     int liveness;          /* not local: to its liveness service (mpiox_process_liveness.h), or -1 */
     bool settled, lost;    /* it is gone; nobody could say that its pages are in the file */
+    atomic_bool left;      /* not local: this process asks it nothing any more */
     bool told;             /* not local: that a rank waits for it has been said; only for the watcher */
     char host[64];
     int64_t pid;

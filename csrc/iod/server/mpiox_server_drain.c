@@ -160,6 +160,7 @@ static int64_t tell_of_copies(mpiox_server *server, mpiox_slot *slot)
 /* One about the originals. */
 static void hold(mpiox_server *server, mpiox_slot *slot)
 {
+    const bool only_looks = slot->arg[1] == 1;
     slot->arg[0] = atomic_load(&server->cache.header->adopting) ? MPIOX_HOLD_SOON : MPIOX_HOLD_NONE;
     slot->arg[1] = slot->arg[2] = 0;
     slot->arg[3] = slot->arg[0] == MPIOX_HOLD_SOON ? INT64_MAX : 0;
@@ -174,8 +175,12 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
         slot->arg[2] = is_draining(server, file) && server->files[file].drain.failing_since <= 0 &&
                        !server->files[file].drain.refused;
         slot->arg[3] = lasts_ms(&server->files[file]);
-        if (slot->arg[0] == MPIOX_HOLD_HELD)
+        if (slot->arg[0] == MPIOX_HOLD_HELD && !only_looks)
             atomic_fetch_add(&record_of(server, file)->openers, 1);
+        if (only_looks && slot->arg[1] != 1) { /* a scratch file is not written */
+            server->files[file].drain.soon = true;
+            mpiox_server_wake(server);
+        }
         break;
     }
 }

@@ -10,6 +10,7 @@
  */
 #include "mpiox_service.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,11 +33,28 @@ typedef enum state { UNTRIED, CLAIMED, PRESENT, ABSENT } state;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static state now = UNTRIED; /* under the lock */
 static mpiox_service own;   /* of this process; written while CLAIMED only */
-atomic_bool mpiox_service_is_there;
+static atomic_bool is_there;
+static atomic_int asking; /* threads */
+atomic_bool mpiox_service_was_there;
 
 mpiox_service *mpiox_service_current(void)
 {
-    return atomic_load(&mpiox_service_is_there) ? &own : NULL;
+    return atomic_load(&is_there) ? &own : NULL;
+}
+
+mpiox_service *mpiox_service_last(void)
+{
+    return atomic_load(&mpiox_service_was_there) ? &own : NULL;
+}
+
+void mpiox_service_begin_asking(void)
+{
+    atomic_fetch_add(&asking, 1);
+}
+
+void mpiox_service_end_asking(void)
+{
+    atomic_fetch_sub(&asking, 1);
 }
 
 bool mpiox_service_wanted(const mpiox_hints *hints)
@@ -348,7 +366,9 @@ static void settle(state result)
 {
     pthread_mutex_lock(&lock);
     now = result;
-    atomic_store(&mpiox_service_is_there, now == PRESENT);
+    atomic_store(&is_there, now == PRESENT);
+    if (now == PRESENT)
+        atomic_store(&mpiox_service_was_there, true);
     pthread_mutex_unlock(&lock);
 }
 
@@ -556,11 +576,28 @@ int mpiox_service_split(MPI_Comm comm, int delegates, MPI_Comm *mine)
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
+/* Delegates of other nodes are asked nothing any more. Who just does has a second; then it goes on without. */
+static void leave_others(void)
+{
+    const double until = mpiox_now() + 1;
+
+    for (int32_t i = 0; i < own.count; i++)
+        atomic_store(&own.delegates[i].left, !own.delegates[i].local);
+    for (bool cut = false; atomic_load(&asking) > 0; poll(NULL, 0, 1)) {
+        for (int32_t i = 0; i < own.count && !cut && mpiox_now() > until; i++) {
+            if (own.delegates[i].link != NULL)
+                mpiox_link_give_up(own.delegates[i].link);
+        }
+        cut |= mpiox_now() > until;
+    }
+}
+
 void mpiox_service_finalize(void)
 {
     if (mpiox_service_current() == NULL)
         return;
     settle(ABSENT);
+    leave_others();
     mpiox_service_leave();
     if (own.mode == MPIOX_SERVICE_THREAD)
         mpiox_service_thread_await();

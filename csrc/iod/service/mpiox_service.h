@@ -55,7 +55,13 @@ bool mpiox_service_wanted(const mpiox_hints *hints);
 mpiox_service *mpiox_service_get(MPI_Comm comm, const mpiox_hints *hints, const char **reason);
 /* The service if it exists. Local, without a lock. */
 mpiox_service *mpiox_service_current(void);
-extern atomic_bool mpiox_service_is_there __attribute__((visibility("hidden"))); /* the same, for a look at no cost */
+/* The same, after MPI_Finalize too: what this node's delegates have in memory can be seen, and they can be asked, until
+ * they end; those of other nodes (delegate->left) cannot. Who asks then, or in a thread that MPI does not know of, does
+ * so between the two calls. Local, without a lock. */
+mpiox_service *mpiox_service_last(void);
+void mpiox_service_begin_asking(void);
+void mpiox_service_end_asking(void);
+extern atomic_bool mpiox_service_was_there __attribute__((visibility("hidden"))); /* for a look at no cost */
 /* Why it was started so, or why there is none. Local. */
 const char *mpiox_service_reason(void);
 const char *mpiox_service_mode_name(mpiox_service_mode mode);
