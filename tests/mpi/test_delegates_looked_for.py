@@ -186,3 +186,28 @@ def test_who_opens_it_past_the_delegates_is_refused(small_disk: pathlib.Path, tm
         assert running.status(90) == 0, running.text()
         assert "lost" not in running.text()
     assert subfiles.read(small_disk / "file") == b"A" * BYTES + b"B" * BYTES
+
+
+def test_a_rank_that_is_killed_while_it_holds_the_file(tmp_path: pathlib.Path) -> None:
+    """It has just asked the delegates to keep the file, to open it: nobody lets it go."""
+    (folder := tmp_path / "files").mkdir()
+    program = START + textwrap.dedent("""
+        write(65).Close()
+        comm.Barrier()
+        if comm.rank == 0:
+            print("pid", os.getpid(), "opens", flush=True)
+        MPI.File.Open(comm, path, MPI.MODE_RDONLY)
+        time.sleep(600)
+    """)
+    command = [str(launcher()), "-n", "2", sys.executable, "-c", program, str(folder)]
+    environment = preload_environment() | {"MPIOX_HINTS": HINTS + ":mpiox_drain_rate=1", "MPIOX_TESTING": "1",
+                                           "MPIOX_FAULT": "op=open,path=*.staging,delay_ms=2000"}  # fmt: skip
+    with job(command, tmp_path / "log", environment) as running:
+        running.wait_for("opens", 60)
+        words = running.text().split()
+        time.sleep(1)
+        os.kill(int(words[words.index("pid") + 1]), signal.SIGKILL)
+        assert running.status(60) is not None, running.text()
+        assert not running.left(60), running.text()
+    assert {path.name for path in folder.iterdir()} == {"file"}
+    assert (folder / "file").read_bytes() == b"A" * BYTES + b"B" * BYTES

@@ -30,8 +30,8 @@ enum mpiox_op {
     /* The opening is over. Flushes (never fails for lack of memory), drops the pages when it was the last opener.
      * -> errors as MPIOX_OP_FLUSH. arg[0] = 1: answers at once, and flushes behind the answer (MPIOX_FILE_DRAINING), or
      * keeps copies until the originals are in the file; 2: that before other files and at full speed; 3: the same, and
-     * a scratch file that nobody has open is none any more. Each close of a file with a staging name does so: after a
-     * flush there is little left */
+     * a scratch file that nobody has open is none any more. arg[1] = 1: of a MPIOX_OP_HOLD. Each close of a
+     * file with a staging name does so: after a flush there is little left */
     MPIOX_OP_CLOSE,
     /* A page that was not found: file, page; arg[0] = 1: its bytes will be read (it must be filled), 0: only written;
      * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next; arg[2] = client + 1, for the order

@@ -137,6 +137,7 @@ static void release(const mpiox_forwarded_hold *hold, int how)
     mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
 
     slot.arg[0] = how;
+    slot.arg[1] = 1;
     tell_all(hold, &slot, &ignored);
 }
 

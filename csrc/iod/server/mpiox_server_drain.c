@@ -109,19 +109,17 @@ static void note_checkpoint(mpiox_server *server, double now)
     server->checkpoints.begun = now;
 }
 
-void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
+/* An opener leaves. */
+static void leave(mpiox_server *server, int32_t number)
 {
-    mpiox_file_record *record = record_of(server, slot->file);
-    mpiox_server_file *file = &server->files[slot->file];
-    if (slot->arg[0] == 3 && file->drain.holds_scratch)
-        mpiox_server_end_scratch(server, slot->file);
-    const bool drains = has(server, slot->file, MPIOX_FILE_DRAINING);
-    if (drains || atomic_load(&record->openers) > 1) {
+    mpiox_file_record *record = record_of(server, number);
+    mpiox_server_file *file = &server->files[number];
+    if (has(server, number, MPIOX_FILE_DRAINING) || atomic_load(&record->openers) > 1) {
         atomic_fetch_sub(&record->openers, 1);
-    } else if (has(server, slot->file, MPIOX_FILE_SCRATCH)) {
+    } else if (has(server, number, MPIOX_FILE_SCRATCH)) {
         file->drain.holds_scratch = true;
-    } else { /* the caller's place is the delegate's now */
-        if (!has(server, slot->file, MPIOX_FILE_REPLICA))
+    } else { /* its place is the delegate's now */
+        if (!has(server, number, MPIOX_FILE_REPLICA))
             note_checkpoint(server, mpiox_now());
         file->drain.number = ++server->closings;
         file->drain.soon = false;
@@ -129,10 +127,28 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
         atomic_store(&record->drain_errno, 0);
         atomic_fetch_or(&record->flags, MPIOX_FILE_DRAINING);
     }
+}
+
+void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
+{
+    mpiox_server_file *file = &server->files[slot->file];
+    if (slot->arg[0] == 3 && file->drain.holds_scratch)
+        mpiox_server_end_scratch(server, slot->file);
+    if (slot->arg[1] == 0 || file->holds > 0)
+        leave(server, slot->file);
+    file->holds -= slot->arg[1] == 1 && file->holds > 0;
     file->drain.soon |= slot->arg[0] >= 2;
     MPIOX_COUNT(server, requests, 1);
     mpiox_ring_answer(slot, MPIOX_OK);
     mpiox_server_wake(server);
+}
+
+void mpiox_server_end_holds(mpiox_server *server)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        for (; server->files[i].storage != NULL && server->files[i].holds > 0; server->files[i].holds--)
+            leave(server, i);
+    }
 }
 
 /* A MPIOX_OP_HOLD about copies. Returns MPIOX_HOLD_*. */
@@ -175,8 +191,10 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
         slot->arg[2] = is_draining(server, file) && server->files[file].drain.failing_since <= 0 &&
                        !server->files[file].drain.refused;
         slot->arg[3] = lasts_ms(&server->files[file]);
-        if (slot->arg[0] == MPIOX_HOLD_HELD && !only_looks)
+        if (slot->arg[0] == MPIOX_HOLD_HELD && !only_looks) {
             atomic_fetch_add(&record_of(server, file)->openers, 1);
+            server->files[file].holds++;
+        }
         if (only_looks && slot->arg[1] != 1) { /* a scratch file is not written */
             server->files[file].drain.soon = true;
             mpiox_server_wake(server);

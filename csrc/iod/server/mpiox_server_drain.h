@@ -18,6 +18,8 @@ void mpiox_server_drain_touch(mpiox_server *server, int32_t file);
 /* I/O thread, when there is nothing else to do; the lock is given back meanwhile: write some pages of the file that was
  * closed first, or end with it; else of one that is open and at rest. False: nothing to do now. */
 bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io);
+/* No client is left: what they have held is let go, whoever died. With the lock. */
+void mpiox_server_end_holds(mpiox_server *server);
 /* When there may be something to do (mpiox_now()); INFINITY: not before something changes. */
 double mpiox_server_drain_due(const mpiox_server *server);
 /* Does the job's end wait for a file? Not for one that has failed for as long as its patience. */

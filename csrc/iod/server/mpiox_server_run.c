@@ -494,6 +494,11 @@ static void look_after_clients(service *self)
     atomic_store(&server->clients, alive);
     if (alive > 0 || died > 0)
         atomic_store(&server->joined, true);
+    if (alive == 0 && atomic_load(&server->joined)) {
+        pthread_mutex_lock(&server->lock);
+        mpiox_server_end_holds(server);
+        pthread_mutex_unlock(&server->lock);
+    }
     if (died > 0) {
         pthread_mutex_lock(&server->lock);
         atomic_fetch_add(&server->dead, died);

@@ -131,6 +131,7 @@ typedef struct mpiox_server_file {
     int64_t position;        /* page where the I/O threads go on */
     int32_t syncing;         /* flush barriers whose fsync has not ended */
     int32_t writers;         /* threads that write it */
+    int32_t holds;           /* of its openers: MPIOX_OP_HOLD */
     double called;           /* when one of these, or of drain.ending, has last begun or ended a call on it */
     int guard;               /* > 0: says that its staging name is in use (mpiox_storage_staging.h) */
     int folder;              /* > 0: the folder of that name (mpiox_server_folder.h) */
