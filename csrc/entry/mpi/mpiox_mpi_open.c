@@ -30,7 +30,6 @@
 #include "mpiox_preload_check.h"
 #include "mpiox_nonblocking.h"
 #include "mpiox_posix_own.h"
-#include "mpiox_posix_unlink.h"
 #include "mpiox_posix_wait.h"
 #include "mpiox_tools.h"
 #include "mpiox_witness.h"
@@ -400,6 +399,7 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
         mpiox_file_open(comm, &o->choice, path, amode, &o->hints, opened, &companion, &all_opened, &file, &why_not);
         if (file != NULL) {
             file->staging = o->staging.hidden;
+            file->unnamed = o->staging.unnamed != 0;
             file->scratch = o->staging.scratch;
             attach_collective(handle, comm, file, prepared, &companion);
         } else {
@@ -573,8 +573,6 @@ static bool settle_names(MPI_Comm comm, const char *filename, int amode, opening
     mpiox_mpi_subfiles_await(*name, &o->subfiles);
     o->choice.subfiles = o->subfiles.is;
     o->choice.id = o->subfiles.id;
-    if (o->subfiles.is)
-        mpiox_posix_note_subfiles();
     o->choice.foreground = o->waits_hidden && !o->subfiles.is;
     o->staging.made |= o->subfiles.made && o->staging.hidden;
     o->made |= o->staging.made;
