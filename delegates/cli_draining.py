@@ -288,7 +288,8 @@ def recover(folders: tuple[Path, ...], force: bool) -> None:
         waiting |= {item.path: item.why for item in failed if item.waits}
         for item in (item for item in failed if not item.waits):
             all_the_same = ": --force writes them all the same" if item.changed else ""
-            where = "" if item.whole else f"; its bytes are in {cache}{all_the_same}"
+            half = ", and the file is not whole" if item.path.exists() and not item.changed else ""
+            where = "" if item.whole else f"; its bytes are in {cache}{half}{all_the_same}"
             click.echo(f"{item.path} {item.why}{where}", err=True)
             whole = False
     for path, why in sorted(waiting.items()):
