@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from support import cbuild, made_subfiles, subfiles
-from support.launch import PROGRAMS, mpi_run, preload_environment, python_run
+from support.launch import PROGRAMS, mpi_family, mpi_run, preload_environment, python_run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -137,7 +137,7 @@ def produce(until):
         while os.path.exists("ck") and time.time() < until:
             time.sleep(0.002)
     open("end", "w").close()
-    print("made", made, flush=True)
+    sys.stdout.write(f"made {made}\\n")
 
 def consume():
     mode = MPI.MODE_RDWR if how == "renamed" else MPI.MODE_RDONLY
@@ -161,7 +161,7 @@ def consume():
         if part.rank == 0 and b"\\nstate whole\\n" in text:
             os.unlink("ck")
         part.Barrier()
-    print("right", right, "wrong", wrong, flush=True)
+    sys.stdout.write(f"right {right} wrong {wrong}\\n")  # at once: launchers mix what comes in pieces
 
 if world.rank == 0:
     produce(time.time() + 30)
@@ -175,6 +175,7 @@ def test_a_consumer_beside_a_producer(tmp_path: pathlib.Path, how: str) -> None:
     """It never gets an index for data, and no writer changes one."""
     script = tmp_path / "loop.py"
     script.write_text(LOOP, encoding="utf-8")
-    launch = python_run([script, how], 3, env=preload_environment(), cwd=tmp_path, timeout_s=60)
+    ranks = 3 if mpi_family() == "openmpi" else 2  # ROMIO's ranks each meet the name, or not
+    launch = python_run([script, how], ranks, env=preload_environment(), cwd=tmp_path, timeout_s=60)
     words = [line.split() for line in launch.stdout.splitlines() if line.startswith("right")]
-    assert len(words) == 2 and all(line[3] == "0" and int(line[1]) > 0 for line in words), launch.describe()
+    assert len(words) == ranks - 1 and all(line[3] == "0" and int(line[1]) > 0 for line in words), launch.describe()
