@@ -285,7 +285,6 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_pnetcdf.c
     csrc/entry/mpi/mpiox_posix.c
     csrc/entry/mpi/mpiox_posix_own.c
-    csrc/entry/mpi/mpiox_posix_unlink.c
     csrc/entry/mpi/mpiox_posix_wait.c
     csrc/entry/mpi/mpiox_launcher.c
     csrc/entry/mpi/mpiox_tools.c

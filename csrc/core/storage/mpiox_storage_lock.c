@@ -62,7 +62,7 @@ void mpiox_storage_unlock(mpiox_storage *storage, int64_t offset, int64_t length
 
 int mpiox_storage_guard(int fd, mpiox_storage_guarding how)
 {
-    enum { WRITERS, DELEGATES, READERS, CHANGES, ALL = 3 }; /* bytes, from guard_at on */
+    enum { WRITERS, DELEGATES, READERS, CHANGES }; /* bytes, from guard_at on */
     static const struct {
         short type;
         int at;
@@ -77,8 +77,8 @@ int mpiox_storage_guard(int fd, mpiox_storage_guarding how)
         return fcntl(fd, F_OFD_GETLK, &asked) != 0 ? errno : asked.l_type == F_UNLCK ? 0 : EAGAIN;
     if (how == MPIOX_GUARD_ALONE)
         (void)set_lock(fd, F_UNLCK, guard_at, 1, false);
-    const int bytes = how == MPIOX_GUARD_REMOVE ? ALL : 1;
-    if (set_lock(fd, locks[how].type, guard_at + locks[how].at, bytes, locks[how].waits) == 0)
+    if (set_lock(fd, locks[how].type, guard_at + locks[how].at, 1, locks[how].waits) == 0 &&
+        (how != MPIOX_GUARD_REMOVE || set_lock(fd, F_WRLCK, guard_at + READERS, 1, false) == 0))
         return 0;
     return errno == EACCES ? EAGAIN : errno;
 }

@@ -21,9 +21,9 @@ void mpiox_storage_unlock(mpiox_storage *storage, int64_t offset, int64_t length
 /* Locks of their own kind, on bytes behind all data: who has a file open (mpiox_storage_subfiles_files.h). SHARED, of
  * who writes, and READS wait for who is to remove the file; ALONE gives a shared one up, and takes it for this process
  * alone if nobody else has one. BEHIND, on a byte of its own, keeps nobody from that: a delegate has the file. REMOVE
- * takes all three, if nobody has one. CHANGE waits: this process alone replaces the index, until CHANGED. LOOK asks
- * whether another descriptor has SHARED or BEHIND, OTHERS whether it has SHARED. Given back by closing the descriptor.
- * 0, EAGAIN (somebody has it), or the errno of a file system without locks. */
+ * takes those of SHARED and READS, if nobody has one. CHANGE waits: this process alone replaces the index, until
+ * CHANGED. LOOK asks whether another descriptor has SHARED or BEHIND, OTHERS whether it has SHARED. Given back by
+ * closing the descriptor. 0, EAGAIN (somebody has it), or the errno of a file system without locks. */
 typedef enum mpiox_storage_guarding {
     MPIOX_GUARD_SHARED,
     MPIOX_GUARD_READS,

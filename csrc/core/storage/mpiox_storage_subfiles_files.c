@@ -325,7 +325,7 @@ static void drop_guard(int *guard)
 
 /* ---- making and removing ----------------------------------------------------------------------------------------- */
 
-int mpiox_storage_subfiles_empty(const mpiox_storage_subfiles *subfiles, int32_t made)
+int mpiox_storage_subfiles_remove_parts(const mpiox_storage_subfiles *subfiles, int32_t made)
 {
     char path[PATH_MAX];
     int code = 0;
@@ -335,14 +335,6 @@ int mpiox_storage_subfiles_empty(const mpiox_storage_subfiles *subfiles, int32_t
         if (unlink(path) != 0 && errno != ENOENT && code == 0)
             code = errno;
     }
-    return code;
-}
-
-/* The subfiles up to `made` of them, and their folder if it is empty then. */
-static int remove_subfiles(const mpiox_storage_subfiles *subfiles, int32_t made)
-{
-    char path[PATH_MAX];
-    const int code = mpiox_storage_subfiles_empty(subfiles, made);
     if (code == 0 && mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path)) {
         *strrchr(path, '/') = '\0';
         const size_t length = strlen(path), ending = sizeof suffix - 1;
@@ -356,7 +348,7 @@ int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles)
 {
     if (mpiox_storage_subfiles_is_copy(subfiles))
         return unlink(subfiles->index) == 0 ? 0 : errno;
-    const int code = remove_subfiles(subfiles, subfiles->count);
+    const int code = mpiox_storage_subfiles_remove_parts(subfiles, subfiles->count);
     return code != 0 ? code : unlink(subfiles->index) == 0 ? 0 : errno;
 }
 
@@ -403,7 +395,7 @@ static int make_subfiles(const mpiox_storage_subfiles *subfiles, const mpiox_sto
         }
         if (code != 0) {
             drop_guard(guard);
-            remove_subfiles(subfiles, i);
+            mpiox_storage_subfiles_remove_parts(subfiles, i);
             return code;
         }
     }
@@ -460,7 +452,7 @@ static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_sto
     if (code == 0)
         return 0;
     drop_guard(guard);
-    remove_subfiles(out, out->count);
+    mpiox_storage_subfiles_remove_parts(out, out->count);
     return code;
 }
 

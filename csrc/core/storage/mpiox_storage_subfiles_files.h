@@ -52,23 +52,20 @@ void mpiox_storage_subfiles_emptied(mpiox_storage_subfiles *subfiles, int guard,
 int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, int guard, bool stable);
 /* Is it a copy of the index of another file, which has these subfiles and is still there? */
 bool mpiox_storage_subfiles_is_copy(const mpiox_storage_subfiles *subfiles);
-/* Remove the subfiles up to `made` of them. */
-int mpiox_storage_subfiles_empty(const mpiox_storage_subfiles *subfiles, int32_t made);
+/* Remove the subfiles up to `made` of them, and their folder if nothing else is in it. 0 or an errno. */
+int mpiox_storage_subfiles_remove_parts(const mpiox_storage_subfiles *subfiles, int32_t made);
 /* Remove the subfiles, their folder if nothing else is in it, and the index; of a copy, the index. */
 int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles);
 
-/* ---- removed past MPI (mpiox_storage_subfiles_past.c) ------------------------------------------------------------ */
+/* ---- by its name (mpiox_storage_subfiles_past.c) ----------------------------------------------------------------- */
 
 /* Has somebody emptied the index past MPI, as PnetCDF does when it makes a file again? Then it goes, and so do its
  * subfiles, unless a process writes them. Has it gone? */
 bool mpiox_storage_subfiles_drop_emptied(const char *path);
-/* Somebody is about to unlink the index at `path`, or to rename another file over it. False: it is none, or it has
- * another name. Else nobody has the file open and nobody can open it until *guard is closed (-1: there is none), and
- * end_unlink() follows if the index has gone; or *why says why the subfiles have to stay, and is NULL before. */
-bool mpiox_storage_subfiles_begin_unlink(const char *path, mpiox_storage_subfiles *out, int *guard, const char **why);
-/* Remove the subfiles, not their folder. NULL, or why they stay. */
-const char *mpiox_storage_subfiles_end_unlink(const mpiox_storage_subfiles *subfiles);
-
+/* Delete the file at `path`: its index, then the subfiles, unless another index in the folder has them. 0; EILSEQ: the
+ * name alone is to go, for it is no index, a symbolic link, or one of several names of an index; EBUSY: somebody has
+ * the file open; or an errno. */
+int mpiox_storage_subfiles_delete(const char *path);
 /* ---- of an index with a staging name ----------------------------------------------------------------------------- */
 
 /* Is the first subfile of the index at `path` that file? Any index. */

@@ -1,5 +1,5 @@
 /*
- * mpiox_storage_subfiles_past.c - files of subfiles that somebody empties, unlinks or replaces past MPI. See
+ * mpiox_storage_subfiles_past.c - files of subfiles that somebody empties past MPI, or deletes. See
  * mpiox_storage_subfiles_files.h.
  *
  * What speaks of the subfiles is looked for among all files of the folder: an index may have been renamed or copied.
@@ -96,44 +96,7 @@ bool mpiox_storage_subfiles_drop_emptied(const char *path)
     return unlink(path) == 0;
 }
 
-/* ---- unlinked ---------------------------------------------------------------------------------------------------- */
-
-/* Are the subfiles in one folder called as such, beside the index? What an index names elsewhere may be anybody's. */
-static bool are_beside(const mpiox_storage_subfiles *subfiles)
-{
-    static const char suffix[] = ".subfiles";
-    const char *slash = strchr(subfiles->names[0], '/');
-    const ptrdiff_t length = slash != NULL ? slash - subfiles->names[0] : 0, ending = (ptrdiff_t)sizeof suffix - 1;
-    bool are = length > ending && strncmp(slash - ending, suffix, sizeof suffix - 1) == 0;
-    for (int32_t i = 0; are && i < subfiles->count; i++)
-        are = strncmp(subfiles->names[i], subfiles->names[0], (size_t)length + 1) == 0 &&
-              strchr(subfiles->names[i] + length + 1, '/') == NULL;
-    return are;
-}
-
-bool mpiox_storage_subfiles_begin_unlink(const char *path, mpiox_storage_subfiles *out, int *guard, const char **why)
-{
-    struct stat status;
-    *out = (mpiox_storage_subfiles){.size = -1};
-    *guard = -1;
-    if (lstat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink > 1 ||
-        !mpiox_storage_subfiles_is_index(path) || mpiox_storage_subfiles_read(path, out, why) != 0)
-        return false;
-    *why = are_beside(out) ? NULL : "it was removed, and named subfiles elsewhere";
-    if (*why != NULL)
-        return true;
-    *guard = mpiox_storage_subfiles_guard(out, MPIOX_GUARD_REMOVE);
-    if (*guard < 0 && errno == ENOENT) { /* they are gone */
-        mpiox_storage_subfiles_free(out);
-        return false;
-    }
-    if (*guard < 0 && (errno == EAGAIN || errno == EBADF || errno == EACCES))
-        *why = errno == EAGAIN ? "it was removed while a program had it open"
-                               : "it was removed, and whether a program has it open is not known";
-    else if (*guard < 0 && out->size < 0) /* no locks: who writes it may be on another host */
-        *why = "it was removed, and whether a program writes it is not known";
-    return true;
-}
+/* ---- deleted ----------------------------------------------------------------------------------------------------- */
 
 static bool is_same(const char *first, const void *status)
 {
@@ -142,14 +105,35 @@ static bool is_same(const char *first, const void *status)
     return lstat(first, &other) == 0 && other.st_dev == own->st_dev && other.st_ino == own->st_ino;
 }
 
-const char *mpiox_storage_subfiles_end_unlink(const mpiox_storage_subfiles *subfiles)
+/* The index, then the subfiles, if no other index beside it has them. */
+static int delete_named(const mpiox_storage_subfiles *subfiles)
 {
     char first[PATH_MAX];
     struct stat status;
-    if (!mpiox_storage_subfiles_path(subfiles, 0, first, sizeof first) || lstat(first, &status) != 0)
-        return NULL;
-    if (is_spoken_of(subfiles->index, is_same, &status))
-        return "it was removed, but not a copy of it";
-    return mpiox_storage_subfiles_empty(subfiles, subfiles->count) == 0 ? NULL
-                                                                        : "it was removed, its subfiles cannot be";
+    const bool there = mpiox_storage_subfiles_path(subfiles, 0, first, sizeof first) && lstat(first, &status) == 0;
+    const bool copy = mpiox_storage_subfiles_is_copy(subfiles);
+    if (unlink(subfiles->index) != 0)
+        return errno;
+    return copy || (there && is_spoken_of(subfiles->index, is_same, &status))
+               ? 0
+               : mpiox_storage_subfiles_remove_parts(subfiles, subfiles->count);
+}
+
+int mpiox_storage_subfiles_delete(const char *path)
+{
+    mpiox_storage_subfiles subfiles;
+    struct stat status;
+    const char *why;
+    if (lstat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink > 1 ||
+        !mpiox_storage_subfiles_is_index(path))
+        return EILSEQ;
+    int code = mpiox_storage_subfiles_read(path, &subfiles, &why);
+    if (code != 0)
+        return code;
+    const int guard = mpiox_storage_subfiles_guard(&subfiles, MPIOX_GUARD_REMOVE);
+    code = guard < 0 && errno == EAGAIN ? EBUSY : delete_named(&subfiles);
+    if (guard >= 0)
+        close(guard);
+    mpiox_storage_subfiles_free(&subfiles);
+    return code;
 }

@@ -21,7 +21,6 @@
 #include "mpiox_service.h"
 #include "mpiox_handle.h"
 #include "mpiox_posix_own.h"
-#include "mpiox_posix_unlink.h"
 #include "mpiox_finalize.h"
 #include "mpiox_preload_check.h"
 #include "mpiox_nonblocking.h"
@@ -70,7 +69,6 @@ static int clean_up(MPI_Comm comm, int key, void *value, void *extra)
     mpiox_topology_finalize();
     mpiox_typemap_mpi_finalize();
     mpiox_datatype_finalize();
-    mpiox_posix_unlink_finalize();
     mpiox_live_end();
     return MPI_SUCCESS;
 }
@@ -85,7 +83,6 @@ void mpiox_finalize_prepare(void)
         prepared = PMPI_Comm_set_attr(MPI_COMM_SELF, key, NULL) == MPI_SUCCESS;
         PMPI_Comm_free_keyval(&key); /* the attribute keeps it alive */
         begin_live_page();
-        mpiox_posix_look_for_subfiles();
     }
     pthread_mutex_unlock(&lock);
 }

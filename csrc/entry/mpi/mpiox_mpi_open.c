@@ -30,7 +30,6 @@
 #include "mpiox_preload_check.h"
 #include "mpiox_nonblocking.h"
 #include "mpiox_posix_own.h"
-#include "mpiox_posix_unlink.h"
 #include "mpiox_posix_wait.h"
 #include "mpiox_tools.h"
 #include "mpiox_witness.h"
@@ -555,8 +554,6 @@ static bool settle_names(MPI_Comm comm, const char *filename, int amode, opening
         return false;
     mpiox_mpi_subfiles_await(*name, &o->subfiles);
     o->choice.subfiles = o->subfiles.is;
-    if (o->subfiles.is)
-        mpiox_posix_note_subfiles();
     o->choice.foreground = o->waits_hidden && !o->subfiles.is;
     o->staging.made |= o->subfiles.made && o->staging.hidden;
     o->made |= o->staging.made;

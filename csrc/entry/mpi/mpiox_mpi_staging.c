@@ -18,6 +18,7 @@
 #include "mpiox_mpi_subfiles.h"
 #include "mpiox_posix_own.h"
 #include "mpiox_storage_staging.h"
+#include "mpiox_storage_subfiles_files.h"
 
 enum { FRAMES = 24 }; /* of callers, from the MPI call on */
 
@@ -375,7 +376,7 @@ static int delete_named(const char *filename, MPI_Info info)
 {
     const char *path = filename != NULL && mpiox_mpi_path_is_posix(filename) ? mpiox_mpi_path_opened(filename) : NULL;
     mpiox_error error;
-    const int code = path != NULL ? mpiox_mpi_subfiles_remove(path) : EILSEQ;
+    const int code = path != NULL ? mpiox_storage_subfiles_delete(path) : EILSEQ;
 
     if (code == EILSEQ) {
         mpiox_posix_enter();
@@ -386,7 +387,9 @@ static int delete_named(const char *filename, MPI_Info info)
     }
     if (code == 0)
         return MPI_SUCCESS;
-    mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "deleting a file of subfiles");
+    mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1,
+                    code == EBUSY ? "deleting a file of subfiles that a program has open"
+                                  : "deleting a file of subfiles");
     return mpiox_mpi_error_raise(MPI_FILE_NULL, path, &error);
 }
 

@@ -1,7 +1,6 @@
 /*
  * mpiox_posix.c - functions of the C library that take a file's name, in front of it: they wait first where delegates
  *                 still write the file (mpiox_posix_wait.h), and leave the rest to the next function of that name.
- *                 With the name of an index its subfiles go (mpiox_posix_unlink.h).
  *
  * Algorithm. Where this library is preloaded, or linked before the C library, the program and the libraries that it
  *            loads (netCDF, HDF5, Fortran's and Python's) find these. Loaded later, by a program's import, it is not in
@@ -27,7 +26,6 @@
 #include <unistd.h>
 #include <utime.h>
 
-#include "mpiox_posix_unlink.h"
 #include "mpiox_posix_wait.h"
 
 #if defined(__x86_64__)
@@ -80,20 +78,6 @@ __attribute__((cold, noinline)) static void *find(_Atomic(void *) *found, const 
         waits_for_new;                                                                                                 \
         type_of_##name *next = next_##name();                                                                          \
         return next != NULL ? next arguments : (errno = ENOSYS, -1);                                                   \
-    }
-/* One that takes a name away, which `gone` is the path of. */
-#define TAKE(name, parameters, arguments, waits, folder, gone)                                                         \
-    NEXT(int, name, parameters)                                                                                        \
-    extern int name parameters;                                                                                        \
-    int name parameters                                                                                                \
-    {                                                                                                                  \
-        waits;                                                                                                         \
-        mpiox_posix_unlinking *index = mpiox_posix_unlink(__builtin_return_address(0), folder, gone);                  \
-        type_of_##name *next = next_##name();                                                                          \
-        const int result = next != NULL ? next arguments : (errno = ENOSYS, -1);                                       \
-        if (__builtin_expect(index != NULL, 0))                                                                        \
-            mpiox_posix_unlinked(index, result == 0);                                                                  \
-        return result;                                                                                                 \
     }
 /* A name that a C library may have, or an older one. */
 #define STAT(name, parameters, arguments, folder, path, older, older_parameters, older_arguments)                      \
@@ -161,25 +145,19 @@ FREOPEN(freopen64)
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-#define BOTH(old, new)                                                                                                 \
-    do {                                                                                                               \
-        old;                                                                                                           \
-        new;                                                                                                           \
-    } while (0)
-TAKE(rename, (const char *old, const char *new), (old, new), BOTH(WAIT_BELOW(AT_FDCWD, old), WAIT(AT_FDCWD, new)),
-     AT_FDCWD, new)
-TAKE(renameat, (int from, const char *old, int to, const char *new), (from, old, to, new),
-     BOTH(WAIT_BELOW(from, old), WAIT(to, new)), to, new)
-TAKE(renameat2, (int from, const char *old, int to, const char *new, unsigned flags), (from, old, to, new, flags),
-     BOTH(WAIT_BELOW(from, old), WAIT_BELOW(to, new)), to, flags == 0 ? new : NULL) /* else nothing is replaced */
+TWO(rename, (const char *old, const char *new), (old, new), WAIT_BELOW(AT_FDCWD, old), WAIT(AT_FDCWD, new))
+TWO(renameat, (int from, const char *old, int to, const char *new), (from, old, to, new), WAIT_BELOW(from, old),
+    WAIT(to, new))
+TWO(renameat2, (int from, const char *old, int to, const char *new, unsigned flags), (from, old, to, new, flags),
+    WAIT_BELOW(from, old), WAIT_BELOW(to, new))
 TWO(link, (const char *old, const char *new), (old, new), WAIT(AT_FDCWD, old), WAIT(AT_FDCWD, new))
 TWO(linkat, (int from, const char *old, int to, const char *new, int flags), (from, old, to, new, flags),
     WAIT(from, old), WAIT(to, new))
 TWO(symlink, (const char *target, const char *path), (target, path), , WAIT(AT_FDCWD, path))
 TWO(symlinkat, (const char *target, int folder, const char *path), (target, folder, path), , WAIT(folder, path))
-TAKE(unlink, (const char *path), (path), WAIT(AT_FDCWD, path), AT_FDCWD, path)
-TAKE(unlinkat, (int folder, const char *path, int flags), (folder, path, flags), WAIT(folder, path), folder, path)
-TAKE(remove, (const char *path), (path), WAIT(AT_FDCWD, path), AT_FDCWD, path)
+ONE(int, -1, unlink, (const char *path), (path), AT_FDCWD, path)
+ONE(int, -1, unlinkat, (int folder, const char *path, int flags), (folder, path, flags), folder, path)
+ONE(int, -1, remove, (const char *path), (path), AT_FDCWD, path)
 
 /* ---- what is known of them --------------------------------------------------------------------------------------- */
 
