@@ -347,6 +347,7 @@ def test_disk_refuses(small_disk: pathlib.Path, tmp_path: pathlib.Path, what: st
     if what == "read-only":
         mount_again(small_disk, "ro")
     check_named(asked("recover", caches), path, code, caches)
+    assert not path.exists()
     if what == "full":
         other.unlink()
     else:
@@ -356,19 +357,6 @@ def test_disk_refuses(small_disk: pathlib.Path, tmp_path: pathlib.Path, what: st
     assert not list(caches.iterdir())
     assert names(small_disk) == {"checkpoint0"}
     assert whole(path) == checkpoint(0)
-
-
-def test_no_room_for_another_name(small_disk: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """A disk that is full when a file is made: that is said, and the file is written as one that exists is."""
-    path, filler = small_disk / "checkpoint0", fill(small_disk)
-    (caches := tmp_path / "caches").mkdir()
-    with job(command(small_disk, 1, 600), tmp_path / "log", hints(mpiox_delegate_cache_dir=caches)) as running:
-        running.wait_for("closed 0", 120)
-        assert f"{path}: no name for what is not all written yet (No space left on device)" in running.text()
-        check_named(asked("wait", "--patience", "1s", path), path, errno.ENOSPC, caches)
-        filler.unlink()
-        assert asked("wait", "--patience", "30s", path) == (0, "")
-        assert path.read_bytes() == checkpoint(0)
 
 
 def check_named(answer: tuple[int, str], path: pathlib.Path, code: int, caches: pathlib.Path) -> None:

@@ -391,6 +391,7 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
         mpiox_file_open(comm, &o->choice, path, amode, &o->hints, opened, &companion, &all_opened, &file, &why_not);
         if (file != NULL) {
             file->staging = o->staging.hidden;
+            file->unnamed = o->staging.unnamed != 0;
             file->scratch = o->staging.scratch;
             attach_collective(handle, comm, file, prepared, &companion);
         } else {

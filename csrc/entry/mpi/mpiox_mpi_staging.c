@@ -275,10 +275,19 @@ static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
     if (code == 0)
         tell_of_pnetcdf(opening->filename);
     out->scratch = out->made && opening->hints->close == MPIOX_CLOSE_NEVER;
-    if (code == EEXIST || code == ENAMETOOLONG || code == ENOSPC || code == EDQUOT) /* else the MPI library says why */
-        fprintf(stderr,
-                "mpiio_ext: %s: no name for what is not all written yet (%s%s): it has its own from the start\n",
-                opening->filename, code == EEXIST ? name : "", code == EEXIST ? " exists" : strerror(code));
+    out->unnamed = code;
+}
+
+/* It is open by its own name, by which others would take it for a whole one. */
+static void tell_of_unnamed(const char *filename, int code)
+{
+    char name[PATH_MAX];
+    const bool exists = code == EEXIST && mpiox_storage_staging_name(filename, name, sizeof name);
+
+    fprintf(stderr,
+            "mpiio_ext: %s: no name for what is not all written yet (%s%s): it has its own from the start, and "
+            "MPI_File_close waits until it is written\n",
+            filename, exists ? name : "", exists ? " exists" : strerror(code));
 }
 
 mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *opening, mpiox_forwarded_hold **hold)
@@ -351,9 +360,11 @@ int mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, co
     int rank = 0;
 
     mpiox_error_clear(error);
+    PMPI_Comm_rank(comm, &rank);
+    if (rank == 0 && staging->unnamed != 0 && opened) /* else the MPI library says why */
+        tell_of_unnamed(name, staging->unnamed);
     if (!staging->held && !staging->made)
         return MPIOX_OK;
-    PMPI_Comm_rank(comm, &rank);
     if (hold != NULL && opened && !through_delegates)
         flush(hold, staging->patience, error);
     if (rank == 0 && staging->made && !opened) {

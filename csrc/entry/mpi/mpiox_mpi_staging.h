@@ -30,6 +30,7 @@ typedef struct mpiox_mpi_staging {
     double patience;   /* seconds that one who opens it waits while the file system refuses its bytes */
     mpiox_error error; /* or it cannot be opened now: the delegates have bytes of it that they cannot write */
     int guard;         /* > 0: rank 0's descriptor that says so, until the delegates do */
+    int32_t unnamed;   /* errno: why it has its own name, where it should have had the other; 0: not so */
     int32_t parts;     /* > 0: it is still to be made, as subfiles, for so many delegates */
 } mpiox_mpi_staging;
 

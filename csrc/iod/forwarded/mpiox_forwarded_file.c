@@ -240,7 +240,7 @@ static bool closes_behind(const mpiox_forwarded *forwarded, int32_t owners)
 
     if (file->scratch || file->hints.close != MPIOX_CLOSE_STAGED)
         return file->scratch;
-    if (file->subfiles && !file->staging) /* nobody knows when their index may say that they are whole */
+    if (!file->staging && (file->subfiles || file->unnamed)) /* nothing says until when it is not whole */
         return false;
     return file->hints.delegate_ack != MPIOX_ACK_REPLICA ||
            (file->staging && mpiox_replica_lasts(forwarded->service, owners));
@@ -272,7 +272,7 @@ static const char *waits_at_close(const mpiox_forwarded *forwarded)
 {
     const mpiox_file *file = forwarded->file;
 
-    if (file->hints.close != MPIOX_CLOSE_STAGED || forwarded->behind_close)
+    if (file->hints.close != MPIOX_CLOSE_STAGED || forwarded->behind_close || file->unnamed) /* that is said */
         return NULL;
     if (file->subfiles && !file->staging)
         return file->amode & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE) ? NULL : exists_already;

@@ -32,6 +32,7 @@ typedef struct mpiox_file {
     char *path, *real_path; /* as given; absolute (several nodes only, may be NULL) */
     bool subfiles;          /* path is the index of a file that is stored as several (mpiox_storage_subfiles_index.h) */
     bool staging;           /* path is a staging name (mpiox_storage_staging.h); set by who opens it */
+    bool unnamed;           /* it was made, and there was no staging name for it: the same */
     bool scratch;           /* it is never written: a scratch file of the job (mpiox_mpi_staging.h); the same */
     atomic_bool damaged;    /* this rank has been told that bytes it wrote have not come to the file */
     int amode;
