@@ -290,7 +290,8 @@ def _said(item: Unwritten, caches: str) -> str:
         return (f"{item.path} {item.why}: {renamed} Rename it back, and recover again; or remove {caches}, where its "
                 "bytes are, if these are not wanted")  # fmt: skip
     all_the_same = ": --force writes them all the same" if item.changed else ""
-    return f"{item.path} {item.why}; its bytes are in {caches}{all_the_same}"
+    half = ", and the file is not whole" if item.path.exists() and not item.changed else ""
+    return f"{item.path} {item.why}; its bytes are in {caches}{half}{all_the_same}"
 
 
 def _caches(folder: Path) -> list[Path]:

@@ -74,6 +74,15 @@ def test_a_system_call_that_hangs(tmp_path: pathlib.Path, hangs: str, comes: str
         assert (tmp_path / "file").read_bytes() == b"A" * BYTES + b"B" * BYTES
 
 
+@pytest.mark.parametrize("hangs", list(HANGS))
+def test_both_delegates_hang(tmp_path: pathlib.Path, hangs: str) -> None:
+    """Whichever of them has hung a little longer when it is asked: the line comes in time, and once."""
+    launch = run(tmp_path, COMES["stat"][0], HANGS[hangs].replace("rank=1,", ""), 2, 0)
+    said = [match for line in launch.stderr.splitlines() if (match := LINE.fullmatch(line))]
+    assert [(int(match[1]), match[3]) for match in said] == [(1, f"{SAYS[hangs]}{tmp_path}/file")], launch.describe()
+    assert int(said[0][2]) <= 4, launch.describe()
+
+
 def test_nothing_is_said_where_it_goes_on(tmp_path: pathlib.Path) -> None:
     """Writes that take long one by one are progress; and a user may want no lines."""
     slow = "op=write,path=*.staging,delay_ms=900"

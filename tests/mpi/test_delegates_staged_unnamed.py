@@ -1,4 +1,4 @@
-"""Files that are made with mpiox_close=staged where no staging name is possible: their close waits, and fails."""
+"""Files with mpiox_close=staged that have their own names all the time: half of one is not taken for a whole file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import textwrap
 
 import pytest
 
-from support.launch import launcher
+from support.launch import launcher, marked_processes
 from support.processes import job
-from support.staged import PARTS, RANKS, fill, hints, names, whole
+from support.staged import PARTS, RANKS, asked, command, fill, hints, kill_at_once, names, whole
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 #: Size of `small_disk`.
@@ -75,3 +75,18 @@ def test_a_file_that_has_its_own_name_is_whole_when_it_is_closed(tmp_path: pathl
         said = running.text()
     assert f"closed 0 {[False] * RANKS}" in said, said
     assert said.count(f"{path}0: no name for what is not all written yet") == 1, said
+
+
+def test_recover_without_room_in_a_file_that_exists(small_disk: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """It has its name already: that it is not whole is said."""
+    (caches := tmp_path / "caches").mkdir()
+    (path := small_disk / "checkpoint0").write_bytes(bytes(1000))
+    (small_disk / "other").write_bytes(bytes(150 << 10))
+    env = hints(mpiox_delegate_cache_dir=caches, mpiox_drain_rate=1)
+    with job(command(small_disk, 1, 600), tmp_path / "log", env) as running:
+        running.wait_for("closed 0", 120)
+        kill_at_once(marked_processes(running.marker))
+        assert not running.left(60), running.text()
+    status, text = asked("recover", caches)
+    said = f"{path} cannot be written: No space left on device; its bytes are in {caches}/mpiox."
+    assert (status, said in text, ", and the file is not whole\n" in text) == (1, True, True), text

@@ -66,6 +66,7 @@ bool mpiox_storage_subfiles_drop_emptied(const char *path);
  * name alone is to go, for it is no index, a symbolic link, or one of several names of an index; EBUSY: somebody has
  * the file open; or an errno. */
 int mpiox_storage_subfiles_delete(const char *path);
+
 /* ---- of an index with a staging name ----------------------------------------------------------------------------- */
 
 /* Is the first subfile of the index at `path` that file? Any index. */

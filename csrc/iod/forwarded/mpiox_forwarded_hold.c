@@ -24,14 +24,17 @@
 #include "mpiox_real_path.h"
 #include "mpiox_storage_staging.h"
 
+/* What one delegate has of the file. */
+typedef struct hold_part {
+    int32_t index;    /* of the record; -1: it has none */
+    int32_t op, file; /* of the call on the file that is under way: */
+    int64_t ms;       /* it has lasted for so long; 0: there is none */
+} hold_part;
+
 struct mpiox_forwarded_hold {
     mpiox_service *service;
     bool scratch, copied, written;
-    struct { /* the call on the file that has lasted longest */
-        int32_t delegate, op, file;
-        int64_t ms; /* 0: there is none */
-    } lasts;
-    int32_t index[]; /* [service->count] of the record; -1: that delegate has none */
+    hold_part of[]; /* [service->count] */
 };
 
 enum { LONG_MS = 1000 }; /* of a call: none of them before is a reason to say so */
@@ -116,9 +119,9 @@ static int tell_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what, mp
     for (int32_t i = 0; i < hold->service->count; i++) {
         mpiox_slot slot = *what;
 
-        if (hold->index[i] < 0)
+        if (hold->of[i].index < 0)
             continue;
-        slot.file = hold->index[i];
+        slot.file = hold->of[i].index;
         const int code = mpiox_forwarded_request_of(&hold->service->delegates[i], &slot);
         if (code == MPIOX_E_UNSUPPORTED)
             mpiox_process_is_serving(&hold->service->delegates[i]); /* when this returns it is rescued */
@@ -141,23 +144,27 @@ static void release(const mpiox_forwarded_hold *hold, int how)
     tell_all(hold, &slot, &ignored);
 }
 
-static void note_call(mpiox_forwarded_hold *hold, int32_t delegate, const mpiox_slot *answer)
+static void note_call(hold_part *part, const mpiox_slot *answer)
 {
-    if (answer->arg[3] <= hold->lasts.ms)
-        return;
-    hold->lasts.delegate = delegate;
-    hold->lasts.op = answer->arg[0] == MPIOX_HOLD_SOON ? MPIOX_WAITS_FOR_NAME : MPIOX_OP_HOLD;
+    part->op = answer->arg[0] == MPIOX_HOLD_SOON ? MPIOX_WAITS_FOR_NAME : MPIOX_OP_HOLD;
     if (answer->arg[3] == INT64_MAX)
-        hold->lasts.op = MPIOX_WAITS_FOR_EARLIER;
-    hold->lasts.file = answer->file;
-    hold->lasts.ms = answer->arg[3];
+        part->op = MPIOX_WAITS_FOR_EARLIER;
+    part->file = answer->file;
+    part->ms = answer->arg[3];
 }
 
+/* The wait stays with its delegate while that one hangs: of two that do so, now one is found to hang longer, now the
+ * other. Else it is the longest. */
 void mpiox_forwarded_hold_wait(const mpiox_forwarded_hold *hold, mpiox_service_wait *wait, const char *path)
 {
-    if (hold->lasts.ms >= LONG_MS)
-        mpiox_service_patience_step(wait, &hold->service->delegates[hold->lasts.delegate], hold->lasts.op,
-                                    hold->lasts.file, path);
+    int32_t at = 0;
+
+    for (int32_t i = 1; i < hold->service->count; i++)
+        at = hold->of[i].ms > hold->of[at].ms ? i : at;
+    for (int32_t i = 0; i < hold->service->count; i++)
+        at = wait->delegate == &hold->service->delegates[i] && hold->of[i].ms >= LONG_MS ? i : at;
+    if (hold->of[at].ms >= LONG_MS)
+        mpiox_service_patience_step(wait, &hold->service->delegates[at], hold->of[at].op, hold->of[at].file, path);
     else
         mpiox_service_patience_end(wait);
 }
@@ -169,20 +176,19 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path, bool only_looks
     bool held = false, soon = false;
 
     hold->written = true;
-    hold->lasts.ms = 0;
     for (int32_t i = 0; i < hold->service->count; i++) {
         mpiox_slot slot = {.op = MPIOX_OP_HOLD, .arg = {0, only_looks}};
 
-        hold->index[i] = -1;
+        hold->of[i] = (hold_part){.index = -1};
         snprintf(slot.text, sizeof slot.text, "%s", path);
         if (mpiox_forwarded_request_of(&hold->service->delegates[i], &slot) != MPIOX_OK)
             continue;
-        note_call(hold, i, &slot);
+        note_call(&hold->of[i], &slot);
         soon |= slot.arg[0] == MPIOX_HOLD_SOON;
         if (slot.arg[0] != MPIOX_HOLD_HELD)
             continue;
         held = true;
-        hold->index[i] = only_looks ? -1 : slot.file;
+        hold->of[i].index = only_looks ? -1 : slot.file;
         hold->scratch |= slot.arg[1] == 1;
         hold->copied |= slot.arg[1] == 2;
         hold->written &= slot.arg[2] == 1;
@@ -249,7 +255,7 @@ static bool restore_all(const mpiox_service *service, const char *path)
 
 mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, bool only_looks)
 {
-    mpiox_forwarded_hold *hold = malloc(sizeof *hold + (size_t)service->count * sizeof hold->index[0]);
+    mpiox_forwarded_hold *hold = malloc(sizeof *hold + (size_t)service->count * sizeof hold->of[0]);
     char *real = mpiox_real_path(path);
     mpiox_service_wait wait = {.delegate = NULL};
     int result = MPIOX_HOLD_NONE;
