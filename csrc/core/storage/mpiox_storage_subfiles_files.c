@@ -100,19 +100,37 @@ static char *read_small(const char *path, int64_t *bytes)
     return text;
 }
 
-bool mpiox_storage_subfiles_is_index(const char *path)
+static bool may_be_index(const struct stat *status)
+{
+    return S_ISREG(status->st_mode) && status->st_size >= (off_t)sizeof head_line - 1 &&
+           status->st_size <= INDEX_BYTES_MOST;
+}
+
+static bool starts_like_index(int fd)
 {
     char start[sizeof head_line - 1];
+    return pread(fd, start, sizeof start, 0) == (ssize_t)sizeof start && memcmp(start, head_line, sizeof start) == 0;
+}
+
+bool mpiox_storage_subfiles_is_index(const char *path)
+{
     struct stat status;
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < (off_t)sizeof start ||
-        status.st_size > INDEX_BYTES_MOST)
+    if (stat(path, &status) != 0 || !may_be_index(&status))
         return false;
     const int fd = mpiox_storage_descriptor(path, O_RDONLY | O_NONBLOCK);
-    const bool is = fd >= 0 && pread(fd, start, sizeof start, 0) == (ssize_t)sizeof start &&
-                    memcmp(start, head_line, sizeof start) == 0;
+    const bool is = fd >= 0 && starts_like_index(fd);
     if (fd >= 0)
         close(fd);
     return is;
+}
+
+bool mpiox_storage_subfiles_is_open_index(const char *path, int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0 || !may_be_index(&status))
+        return false;
+    errno = 0;
+    return starts_like_index(fd) || (errno == EBADF && mpiox_storage_subfiles_is_index(path));
 }
 
 /* Who has renamed index and folder has not changed the text: the folder that is called after the index counts where it

@@ -13,6 +13,8 @@
 
 /* Is a file of this name an index? One system call where it is none, unless it is small. */
 bool mpiox_storage_subfiles_is_index(const char *path);
+/* The same of a file that is open as `fd`; by its path where that cannot be read. */
+bool mpiox_storage_subfiles_is_open_index(const char *path, int fd);
 /* EBADMSG: it is no good index, and *why says so; EILSEQ: no index at all. Subfiles are in the folder that the index
  * names, or in the one called after it, if that has the first one: both may have been renamed. */
 int mpiox_storage_subfiles_read(const char *path, mpiox_storage_subfiles *out, const char **why);

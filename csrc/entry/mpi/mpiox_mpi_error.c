@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mpiox_mpi_path.h"
+
 enum { CODES_PER_CLASS = 4, CLASSES = 32 };
 
 typedef struct class_codes {
@@ -148,4 +150,21 @@ int mpiox_mpi_raise_problem(const mpiox_handle *handle, int error_class, const c
     mpiox_error error;
     mpiox_mpi_problem(&error, error_class, what);
     return mpiox_mpi_raise(handle, &error);
+}
+
+int mpiox_mpi_error_of_open(MPI_Comm comm, const char *filename, int amode, int result)
+{
+    const char *path = mpiox_mpi_path(filename);
+    mpiox_error error;
+    int sys_errno;
+
+    if (result == MPI_SUCCESS || !mpiox_mpi_path_is_posix(filename))
+        return result;
+    sys_errno = mpiox_mpi_path_errno(path, !(amode & MPI_MODE_RDONLY), (amode & MPI_MODE_CREATE) != 0);
+    if (sys_errno == 0)
+        return result;
+    mpiox_error_set(&error, MPIOX_E_IO, sys_errno, -1, -1, "open");
+    error.mpi_code = result;
+    PMPI_Comm_rank(comm, &error.rank);
+    return mpiox_mpi_error_code(path, &error);
 }

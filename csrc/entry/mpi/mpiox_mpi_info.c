@@ -1,5 +1,5 @@
 /*
- * mpiox_mpi_info.c - MPI_File_get_info, and what it tells as text.
+ * mpiox_mpi_info.c - MPI_File_get_info, and what it tells as text; MPI_File_get_amode.
  */
 #include "mpiox_mpi_info.h"
 
@@ -160,4 +160,15 @@ void mpiox_mpi_show_hints(MPI_Comm comm, const char *filename, MPI_File fh)
         fputs(text, stderr);
     free(text);
     PMPI_Info_free(&info);
+}
+
+/* As the program has opened it: the MPI library may have got another mode (amode_for_library). */
+int mpiox_mpi_get_amode(MPI_File fh, int *amode)
+{
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    int result = PMPI_File_get_amode(fh, amode);
+
+    if (handle != NULL && result == MPI_SUCCESS && amode != NULL)
+        *amode = handle->subfiles ? handle->amode : *amode | (handle->amode & MPI_MODE_EXCL);
+    return result;
 }

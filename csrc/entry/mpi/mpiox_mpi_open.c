@@ -59,6 +59,8 @@ typedef struct opening {
     bool is_there;                   /* MPI_MODE_EXCL will refuse the file, and must not delete it */
     mpiox_mpi_staging staging;       /* by which name it is opened */
     mpiox_mpi_subfiles subfiles;     /* whether it is stored as several */
+    bool looks;                      /* it may be subfiles, or none, when it is opened: it is looked at again */
+    bool deletes;                    /* MPI_MODE_DELETE_ON_CLOSE */
     bool made;                       /* rank 0 has made the file: MPI_MODE_EXCL is done, and would refuse it */
     bool run_stats;                  /* MPI_Finalize shall report on the run */
     bool recorded;                   /* somebody asks where the time of the run goes */
@@ -106,7 +108,10 @@ static void make_striped(const char *filename, int amode, opening *out)
 typedef struct own_opening {
     mpiox_forwarded_hold *hold; /* what delegates have of it, or NULL */
     mpiox_mpi_writer *writer;   /* the index that has to be made whole, or NULL */
+    bool changed;               /* the file, on any rank, while it was opened: it is to be opened again; on all ranks */
 } own_opening;
+
+enum { TRIES = 10 }; /* of opening a file that changes all the time */
 
 /* room: for the staging name. */
 static mpiox_mpi_subfiles_opening subfiles_opening(const char *filename, int amode, const opening *o,
@@ -146,6 +151,8 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         memcpy(out->text, *text, (size_t)out->text_bytes);
     out->is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) &&
                     (access(path, F_OK) == 0 || access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
+    out->looks = mpiox_mpi_path_is_posix(filename) && !(amode & MPI_MODE_EXCL);
+    out->deletes = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
     out->run_stats = mpiox_mpi_run_wanted();
     out->recorded = mpiox_parts_are_told();
     if (out->hints.stats || out->run_stats) {
@@ -375,8 +382,9 @@ static void attach_statistics(mpiox_handle *handle, MPI_Comm comm, bool all_open
 static const char which_file[] = "native: its name has a prefix, and there is a file with it and another without";
 
 /* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. `file` is NULL
- * without memory. Returns whether this rank shall keep its entry. */
-static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening *o, const char *name, bool opened)
+ * without memory. Returns whether this rank shall keep its entry. *changed, on all ranks: it is to be opened again. */
+static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening *o, const char *name, bool opened,
+                   bool *changed)
 {
     bool all_opened = opened;
 
@@ -399,11 +407,17 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
             if (handle != NULL)
                 handle->why_native = handle->path_unknown && opened ? which_file : why_not;
         }
-        if (opened) {
+        *changed = companion.changed;
+        if (opened && !*changed) {
             tell_of_close(handle);
             tell_of_cached(handle);
         }
     }
+    if (!o->wanted && o->looks)
+        *changed = mpiox_mpi_subfiles_have_come(comm, handle == NULL || handle->path_unknown ? NULL : handle->path,
+                                                opened);
+    if (*changed)
+        return false;
     if (o->few_descriptors && handle != NULL)
         handle->why_native = "native: few descriptors are left (ulimit -n)";
     if (o->hints.stats)
@@ -443,24 +457,6 @@ static int refuse_open(MPI_Comm comm, const char *filename, const opening *o, MP
     if (o->subfiles.made && error.rank == 0)
         mpiox_mpi_subfiles_remove(filename);
     return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), &error);
-}
-
-/* The MPI library's error with the file and errno added, where they can be found out. Its class stays. */
-static int explain_open(const char *filename, int amode, int rank, int result)
-{
-    const char *path = mpiox_mpi_path(filename);
-    mpiox_error error;
-    int sys_errno;
-
-    if (result == MPI_SUCCESS || !mpiox_mpi_path_is_posix(filename))
-        return result;
-    sys_errno = mpiox_mpi_path_errno(path, !(amode & MPI_MODE_RDONLY), (amode & MPI_MODE_CREATE) != 0);
-    if (sys_errno == 0)
-        return result;
-    mpiox_error_set(&error, MPIOX_E_IO, sys_errno, -1, -1, "open");
-    error.mpi_code = result;
-    error.rank = rank;
-    return mpiox_mpi_error_code(path, &error);
 }
 
 /* Some ranks lack the library: the MPI library alone, with the program's own hints, and nothing that the ranks would
@@ -539,6 +535,27 @@ static int refuse_opened(const char *filename, bool kept, const mpiox_error *err
     return refuse_found(filename, *error, fh);
 }
 
+/* What is made for this opening, by this library or by the MPI library, is what it is. What MPI_MODE_DELETE_ON_CLOSE
+ * has opened cannot be let go again: the MPI library would delete it. */
+static bool may_change(const opening *o)
+{
+    return o->looks && !o->made && !o->staging.hidden && !o->subfiles.made && (o->subfiles.is || !o->deletes);
+}
+
+/* What was opened is let go, so that it can be opened again. Collective. */
+static void let_go(MPI_Comm comm, const opening *o, const char *name, own_opening *own, mpiox_handle *handle,
+                   MPI_File *fh)
+{
+    mpiox_error ignored;
+
+    mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
+    mpiox_mpi_subfiles_end(own->writer, true, &ignored);
+    if (*fh != MPI_FILE_NULL)
+        PMPI_File_close(fh);
+    *fh = MPI_FILE_NULL;
+    discard(handle);
+}
+
 /* Delegates are started, and the file is looked for or made, where rank 0 could not do that alone. *name: by which it
  * is opened; it may lie in `room`. Collective. False: MPI has failed. */
 static bool settle_names(MPI_Comm comm, const char *filename, int amode, opening *o, own_opening *own,
@@ -555,11 +572,13 @@ static bool settle_names(MPI_Comm comm, const char *filename, int amode, opening
         return false;
     mpiox_mpi_subfiles_await(*name, &o->subfiles);
     o->choice.subfiles = o->subfiles.is;
+    o->choice.id = o->subfiles.id;
     o->choice.foreground = o->waits_hidden && !o->subfiles.is;
     o->staging.made |= o->subfiles.made && o->staging.hidden;
     o->made |= o->staging.made;
     if (o->staging.made)
         o->choice.striped = o->staging.striped;
+    o->choice.looks = o->looks = may_change(o);
     return true;
 }
 
@@ -602,7 +621,14 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
     int result = PMPI_File_open(comm, name, amode_for_library(amode, o), info, fh);
     mpiox_posix_leave();
     mpiox_handle *handle = new_handle(comm, filename, amode, o, *fh);
-    const bool kept = attach(handle, comm, amode, o, name, result == MPI_SUCCESS);
+    const bool kept = attach(handle, comm, amode, o, name, result == MPI_SUCCESS, &own->changed);
+
+    if (!own->changed && o->subfiles.is && o->looks && !mpiox_handle_is_managed(handle))
+        own->changed = mpiox_mpi_subfiles_have_gone(comm, name, &o->subfiles);
+    if (own->changed) {
+        let_go(comm, o, name, own, handle, fh);
+        return MPI_SUCCESS;
+    }
     const bool through = handle != NULL && handle->forwarded != NULL;
 
     if (own->writer != NULL && o->staging.made && result == MPI_SUCCESS && !through)
@@ -623,23 +649,46 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
         mpiox_mpi_show_hints(comm, filename, *fh);
         return result;
     }
-    if (result != MPI_SUCCESS) {
-        int rank = 0;
-
-        PMPI_Comm_rank(comm, &rank);
-        result = explain_open(name, amode, rank, result);
-    }
+    if (result != MPI_SUCCESS)
+        result = mpiox_mpi_error_of_open(comm, name, amode, result);
     discard(handle);
     return result;
+}
+
+/* As rank 0 sees it now. own->changed: it is something else by now. */
+static int open_as_seen(MPI_Comm comm, const char *filename, int amode, MPI_Info info,
+                        const mpiox_preload_check *preload, own_opening *own, MPI_File *fh)
+{
+    MPI_Info merged = MPI_INFO_NULL;
+    opening o;
+    int result = agree_on_opening(comm, filename, amode, info, &o, &merged, own);
+
+    if (result != MPI_SUCCESS) /* without rank 0's choices nothing can follow */
+        return result;
+    if (preload->whole_world)
+        mpiox_mpi_run_agreed(o.run_stats);
+    if (o.run[0] != '\0')
+        mpiox_stats_identity_adopt(o.run, preload->whole_world);
+    meet(comm, &o);
+    result = open_named(comm, filename, amode, merged != MPI_INFO_NULL ? merged : info, &o, own, fh);
+    if (merged != MPI_INFO_NULL)
+        PMPI_Info_free(&merged);
+    return result;
+}
+
+static int refuse_changing(const char *filename, MPI_File *fh)
+{
+    mpiox_error error;
+
+    mpiox_error_set(&error, MPIOX_E_IO, ESTALE, -1, -1, "open (subfiles that come and go all the time)");
+    return refuse_found(filename, error, fh);
 }
 
 int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
 {
     mpiox_preload_check preload;
-    MPI_Info merged = MPI_INFO_NULL;
-    opening o;
-    own_opening own = {NULL, NULL};
-    int inter = 0, result;
+    own_opening own;
+    int inter = 0, result, tries = 0;
 
     mpiox_witness_tell(MPIOX_WITNESSED_FILE);
     if (comm == MPI_COMM_NULL || filename == NULL || fh == NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
@@ -649,18 +698,11 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     mpiox_preload_check_examine(comm, &preload);
     if (preload.without_library != NULL)
         return open_without_library(comm, filename, amode, info, fh, &preload);
-    result = agree_on_opening(comm, filename, amode, info, &o, &merged, &own);
-    if (result != MPI_SUCCESS) /* without rank 0's choices nothing can follow */
-        return result;
-    if (preload.whole_world)
-        mpiox_mpi_run_agreed(o.run_stats);
-    if (o.run[0] != '\0')
-        mpiox_stats_identity_adopt(o.run, preload.whole_world);
-    meet(comm, &o);
-    result = open_named(comm, filename, amode, merged != MPI_INFO_NULL ? merged : info, &o, &own, fh);
-    if (merged != MPI_INFO_NULL)
-        PMPI_Info_free(&merged);
-    return result;
+    do {
+        own = (own_opening){.hold = NULL};
+        result = open_as_seen(comm, filename, amode, info, &preload, &own, fh);
+    } while (own.changed && ++tries < TRIES);
+    return own.changed ? refuse_changing(filename, fh) : result;
 }
 
 /* The delegates and our own descriptor first, so that everything this library wrote is in the file before the MPI
@@ -749,15 +791,4 @@ int mpiox_mpi_close(MPI_File *fh)
     result = PMPI_File_close(fh);
     mpiox_topology_release(topology); /* not before all ranks have come here: another thread may take it at once */
     return deferred != MPI_SUCCESS ? deferred : result; /* ours names the bytes, and is told only once */
-}
-
-/* As the program has opened it: the MPI library may have got another mode (amode_for_library). */
-int mpiox_mpi_get_amode(MPI_File fh, int *amode)
-{
-    mpiox_handle *handle = mpiox_handle_find(fh);
-    int result = PMPI_File_get_amode(fh, amode);
-
-    if (handle != NULL && result == MPI_SUCCESS && amode != NULL)
-        *amode = handle->subfiles ? handle->amode : *amode | (handle->amode & MPI_MODE_EXCL);
-    return result;
 }

@@ -434,6 +434,28 @@ static bool sees(const char *path, uint64_t id)
     return is;
 }
 
+bool mpiox_mpi_subfiles_have_gone(MPI_Comm comm, const char *path, const mpiox_mpi_subfiles *subfiles)
+{
+    bool gone = false;
+    int rank = 0;
+
+    PMPI_Comm_rank(comm, &rank);
+    if (rank == 0)
+        gone = !sees(path, subfiles->id);
+    return PMPI_Bcast(&gone, 1, MPI_C_BOOL, 0, comm) == MPI_SUCCESS && gone;
+}
+
+bool mpiox_mpi_subfiles_have_come(MPI_Comm comm, const char *path, bool opened)
+{
+    enum { NOT_OPENED, INDEX, OTHER };
+    int mine = !opened                                                 ? NOT_OPENED
+               : path != NULL && mpiox_storage_subfiles_is_index(path) ? INDEX
+                                                                       : OTHER,
+        all = NOT_OPENED;
+
+    return PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all == INDEX;
+}
+
 void mpiox_mpi_subfiles_await(const char *path, const mpiox_mpi_subfiles *subfiles)
 {
     const struct timespec pause = {0, AWAIT_PAUSE_NS};

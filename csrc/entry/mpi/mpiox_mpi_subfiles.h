@@ -3,11 +3,12 @@
  *
  * Problem.   The name that a program opens is an index. The MPI library, which opens what it is told to, must never
  *            take that for the data, and who is killed must not leave a file that looks whole.
- * Algorithm. Rank 0 looks before the file is opened. A new file for which the hint asks is made as subfiles; one that
- *            is there is what its index says, whatever the hints. Before a rank writes, the index says `writing`; rank
- *            0 makes it whole once all ranks have closed it, unless a job before has left it unfinished. The MPI
- *            library opens the index for reading alone, and gets no access: what this library cannot carry out
- *            is an error.
+ * Algorithm. Rank 0 looks before the file is opened, and every rank at what it has opened: if it has become an index,
+ *            another one, or none, all of them close it and begin again, ten times at most. A new file for which the
+ *            hint asks is made as subfiles; one that is there is what its index says, whatever the hints. Before a rank
+ *            writes, the index says `writing`; rank 0 makes it whole once all ranks have closed it, unless a job before
+ *            has left it unfinished. The MPI library opens the index for reading alone, and gets no access: what this
+ *            library cannot carry out is an error.
  *            The index of a file that delegates write behind its close has a staging name (mpiox_mpi_staging.h). It
  *            says `writing`, until the last of them, or rank 0 at its close, gives the file its own name, as a whole
  *            one. Should the close fail it gets its own name at once, and is not whole.
@@ -71,6 +72,10 @@ int mpiox_mpi_subfiles_remove(const char *path);
 /* Wait until this client of the file system sees the index that rank 0 has opened or made, at most three seconds: names
  * and attributes that it has cached may be of a file that was here before. Local, blocking. */
 void mpiox_mpi_subfiles_await(const char *path, const mpiox_mpi_subfiles *subfiles);
+/* Not all ranks have opened the index: is that because it is no longer there, or another? Collective. */
+bool mpiox_mpi_subfiles_have_gone(MPI_Comm comm, const char *path, const mpiox_mpi_subfiles *subfiles);
+/* Of a file that is the MPI library's: have all ranks opened it, and is it an index by now? Collective. */
+bool mpiox_mpi_subfiles_have_come(MPI_Comm comm, const char *path, bool opened);
 /* Why a rank could not open it: the first subfile that is in its way. */
 void mpiox_mpi_subfiles_explain(const char *path, int amode, mpiox_error *error);
 

@@ -68,6 +68,8 @@ typedef struct mpiox_file_choice {
     uint64_t nonce;
     int32_t foreground; /* set by the caller: nonblocking accesses are the MPI library's */
     int32_t subfiles;   /* set by the caller: the file is stored as several */
+    int32_t looks;      /* set by the caller: it was there already, and may have changed since: see `changed` below */
+    uint64_t id;        /* set by the caller: of the one that is stored as several */
     int32_t striped;    /* set by the caller: the file was made with the hints' striping, and what it got counts */
 } mpiox_file_choice;
 
@@ -78,7 +80,8 @@ typedef struct mpiox_file_companion {
      * every rank: it has to be agreed on later. */
     bool (*prepare)(mpiox_file *file, void *context, int values[MPIOX_FILE_COMPANION_VALUES]);
     void *context;
-    bool agreed; /* out, the same on every rank: that is its layout, and values[] are the lowest of all ranks */
+    bool changed; /* out, the same on every rank: all have opened it, but not all what `choice` says; no file then */
+    bool agreed;  /* out, the same on every rank: that is its layout, and values[] are the lowest of all ranks */
     int values[MPIOX_FILE_COMPANION_VALUES];
 } mpiox_file_companion;
 

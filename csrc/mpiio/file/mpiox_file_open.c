@@ -16,13 +16,13 @@
 #include "mpiox_real_path.h"
 #include "mpiox_storage_refresh.h"
 #include "mpiox_storage_subfiles.h"
+#include "mpiox_storage_subfiles_files.h"
 #include "mpiox_testing.h"
 #include "mpiox_wait.h"
 
 /* A file that the program only writes is opened for both where permissions allow: a mapping needs it (window I/O). */
-static int open_storage(mpiox_file *file, const char *path)
+static int open_storage(mpiox_file *file, const char *path, mpiox_error *error)
 {
-    mpiox_error error = {.code = MPIOX_OK};
     const int rank = file->topology->rank;
     const mpiox_storage_options options = {.kind = (mpiox_storage_kind)file->hints.storage,
                                            .io_uring_depth = file->hints.io_uring_depth,
@@ -36,11 +36,22 @@ static int open_storage(mpiox_file *file, const char *path)
     int (*const open_it)(const char *, int, int, const mpiox_storage_options *, mpiox_storage **,
                          mpiox_error *) = file->subfiles ? mpiox_storage_subfiles_open : mpiox_storage_open;
     if (file->amode & MPI_MODE_RDONLY)
-        return open_it(path, O_RDONLY, rank, &options, &file->storage, &error);
-    int code = open_it(path, O_RDWR, rank, &options, &file->storage, &error);
+        return open_it(path, O_RDONLY, rank, &options, &file->storage, error);
+    int code = open_it(path, O_RDWR, rank, &options, &file->storage, error);
     if (code != MPIOX_OK && (file->amode & MPI_MODE_WRONLY))
-        code = open_it(path, O_WRONLY, rank, &options, &file->storage, &error);
+        code = open_it(path, O_WRONLY, rank, &options, &file->storage, error);
     return code;
+}
+
+/* Is it no longer what rank 0 has seen before it was opened? `error`: what open_storage() has met. */
+static bool has_changed(const mpiox_file *file, const char *path, const mpiox_file_choice *choice,
+                        const mpiox_error *error)
+{
+    if (!file->storage)
+        return choice->looks && (error->sys_errno == ENOENT || (file->subfiles && error->sys_errno == EILSEQ));
+    const mpiox_storage_subfiles *subfiles = mpiox_storage_subfiles_of(file->storage);
+    return choice->looks &&
+           (subfiles ? subfiles->id != choice->id : mpiox_storage_subfiles_is_open_index(path, file->storage->fd));
 }
 
 /* Do several nodes access the file through caches that nothing keeps coherent (NFS, FUSE, SMB...)? Ranks that open it
@@ -98,18 +109,23 @@ static void lay_out_subfiles(const mpiox_storage *storage, mpiox_layout *layout)
 
 /* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by
  * what it sees itself: a file server's own disk is NFS to the others. */
-static int open_here(mpiox_file *file, const char *path, bool striped)
+static int open_here(mpiox_file *file, const char *path, const mpiox_file_choice *choice, bool *changed)
 {
+    const bool striped = choice->striped != 0;
+    mpiox_error error = {.code = MPIOX_OK};
     file->path = path ? strdup(path) : NULL;
     if (!file->path)
         return MPIOX_E_NOMEM;
-    const int code = open_storage(file, path);
-    if (code != MPIOX_OK)
+    const int code = open_storage(file, path, &error);
+    if (code != MPIOX_OK) {
+        *changed = has_changed(file, path, choice, &error);
         return code;
+    }
     if (!mpiox_topology_one_node(file->topology)) /* the program may change its folder */
         file->real_path = mpiox_real_path(path);
     if (mpiox_storage_pin(file->storage, NULL) != MPIOX_OK)
         return MPIOX_E_IO;
+    *changed = has_changed(file, path, choice, &error);
     if (file->topology->rank == 0)
         mpiox_layout_detect(file->storage->fd, striped ? 0 : file->hints.striping_unit,
                             striped ? 0 : file->hints.striping_factor, &file->layout);
@@ -144,7 +160,8 @@ mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints)
     return choice;
 }
 
-/* What the ranks agree on, in this order. */
+/* What the ranks agree on, in this order; how far they have come with OPENED. */
+enum { NOT_OPENED, OPENED_CHANGED, OPENED_FINE };
 enum { CODE, OPENED, COHERENT, AS_BEFORE, COMPANION, AGREED = COMPANION + MPIOX_FILE_COMPANION_VALUES };
 
 static bool same_layout(const mpiox_layout *a, const mpiox_layout *b)
@@ -172,23 +189,27 @@ static void prepare_companion(mpiox_file *file, mpiox_file_companion *companion,
 }
 
 /* The file's storage and layout, on all ranks or on none; file may be NULL (no memory): the rank still takes part. */
-static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const char *path, bool striped, bool opened,
-                           mpiox_file_companion *companion, bool *all_opened)
+static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const char *path,
+                           const mpiox_file_choice *choice, bool opened, mpiox_file_companion *companion,
+                           bool *all_opened)
 {
     _Static_assert(sizeof(mpiox_layout) <= MPIOX_TOPOLOGY_NOTE_BYTES, "the layout is a note");
     _Static_assert(sizeof(mpiox_layout) <= MPIOX_TOPOLOGY_BEFORE_BYTES, "and is kept for the next file");
     _Static_assert((int)AGREED <= (int)MPIOX_TOPOLOGY_VALUES, "at once");
     mpiox_layout layout = {.stripe_size = 0};
-    int values[AGREED] = {!file ? MPIOX_E_NOMEM : opened ? open_here(file, path, striped) : MPIOX_E_IO, opened};
+    bool changed = false;
+    int values[AGREED] = {!file ? MPIOX_E_NOMEM : opened ? open_here(file, path, choice, &changed) : MPIOX_E_IO};
+    values[OPENED] = !opened ? NOT_OPENED : changed ? OPENED_CHANGED : OPENED_FINE;
     values[COHERENT] = !file || !file->refreshes; /* one such rank is enough: coherence is made collectively */
     if (values[CODE] == MPIOX_OK)
         prepare_companion(file, companion, values);
     if (values[CODE] == MPIOX_OK && topology->rank == 0)
         layout = file->layout;
     const int code = mpiox_topology_min(topology, AGREED, values, &layout, sizeof layout);
-    *all_opened = code == MPIOX_OK && values[OPENED] != 0;
-    if (code != MPIOX_OK || values[CODE] != MPIOX_OK)
-        return code != MPIOX_OK ? code : values[CODE];
+    *all_opened = code == MPIOX_OK && values[OPENED] != NOT_OPENED;
+    companion->changed = code == MPIOX_OK && values[OPENED] == OPENED_CHANGED;
+    if (code != MPIOX_OK || values[CODE] != MPIOX_OK || companion->changed)
+        return code != MPIOX_OK ? code : values[CODE] != MPIOX_OK ? values[CODE] : MPIOX_E_IO;
     if (topology->size > 1)
         file->layout = layout;
     companion->agreed = values[AS_BEFORE] != 0;
@@ -249,24 +270,35 @@ const char *mpiox_file_memory_reason(int code)
     }
 }
 
+/* The MPI library has the file, unless it is an index: that is nobody's data. */
+static int look_only(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, bool opened,
+                     mpiox_file_companion *companion, bool *all_opened)
+{
+    const bool changed = opened && path && choice->looks && mpiox_storage_subfiles_is_index(path);
+    int state = !opened ? NOT_OPENED : changed ? OPENED_CHANGED : OPENED_FINE, all = NOT_OPENED;
+    if (PMPI_Allreduce(&state, &all, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS)
+        return MPIOX_E_MPI;
+    *all_opened = all != NOT_OPENED;
+    companion->changed = all == OPENED_CHANGED;
+    return MPIOX_E_UNSUPPORTED;
+}
+
 int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode,
                     const mpiox_hints *hints, bool opened, mpiox_file_companion *companion, bool *all_opened,
                     mpiox_file **out, const char **why_not)
 {
     mpiox_topology *topology = NULL;
-    companion->agreed = false;
+    companion->agreed = companion->changed = false;
     *out = NULL;
     *why_not = NULL;
     *all_opened = false;
     int code = mpiox_topology_join(comm, &choice->topology, &topology);
     if (code != MPIOX_OK) { /* on every rank */
         *why_not = code == MPIOX_E_MPI ? "native: no communicator is left" : mpiox_file_memory_reason(code);
-        code = PMPI_Allreduce(&opened, all_opened, 1, MPI_C_BOOL, MPI_LAND, comm);
-        *all_opened = code == MPI_SUCCESS && *all_opened;
-        return code == MPI_SUCCESS ? MPIOX_E_UNSUPPORTED : MPIOX_E_MPI;
+        return look_only(comm, choice, path, opened, companion, all_opened);
     }
     mpiox_file *file = new_file(topology, choice, amode, hints);
-    code = open_everywhere(file, topology, path, choice->striped != 0, opened, companion, all_opened);
+    code = open_everywhere(file, topology, path, choice, opened, companion, all_opened);
     topology->views++;
     if (code == MPIOX_E_UNSUPPORTED)
         *why_not = "native: several nodes may share the file, and its file system does not keep their caches coherent";
