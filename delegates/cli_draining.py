@@ -13,7 +13,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from mpiio_ext.common.options import Duration
 from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
-    from mpiio_ext.delegates._status import DelegateStatus, Watch
+    from mpiio_ext.delegates._status import DelegateStatus, Observation, Watch
 
 _SUFFIX = ".staging"
 _LOOK_S = 0.1
@@ -69,12 +69,15 @@ class Left:
     where: str
 
 
-def left_by(delegates: Iterable[DelegateStatus], wanted: set[Path]) -> Iterator[Left]:
+def left_by(rows: Iterable[Observation], wanted: set[Path]) -> Iterator[Left]:
     """Yield what delegates that run still have to write: of the wanted files, or of all that are closed."""
-    for item in delegates:
+    for row in rows:
+        item = row.status
         if item.state in ("ended", "rescued"):
             continue
-        where = item.kept or f"the memory of I/O delegate {item.delegate} (process {item.pid} on {item.host})"
+        silent = ", silent" if row.state == "silent" else ""
+        who = f"I/O delegate {item.delegate} (process {item.pid} on {item.host}{silent})"
+        where = f"{item.kept} of {who}" if item.kept else f"the memory of {who}"
         for file in item.files:
             path = final_name(Path(file.path))
             if (path in wanted or not wanted) and (file.draining or bool(wanted and not file.replica)):
@@ -134,14 +137,23 @@ def _abandoned(running: Iterable[DelegateStatus]) -> dict[Path, str]:
     return texts
 
 
-def _why(item: Left) -> str:
+def _by_file(left: Iterable[Left]) -> dict[Path, list[Left]]:
+    """Return by file the delegates that have bytes of it, or where none has, those that wait for its name."""
+    found = dict[Path, list[Left]]()
+    for item in left:
+        found.setdefault(item.path, []).append(item)
+    return {path: [one for one in items if one.dirty_bytes] or items for path, items in found.items()}
+
+
+def _why(items: Sequence[Left]) -> str:
     """Return what keeps a file from being whole."""
+    item = items[0]
     staging = staging_name(item.path)
     if item.code == errno.EEXIST and not item.dirty_bytes:
         return _clash(staging)
     if item.code == errno.ENODATA and not item.dirty_bytes:
         return _without_parts(staging)
-    return f"cannot be written: {os.strerror(item.code)}; its bytes are in {item.where}"
+    return f"cannot be written: {os.strerror(item.code)}; its bytes are in {' and '.join(one.where for one in items)}"
 
 
 class _Waiting:
@@ -153,13 +165,13 @@ class _Waiting:
 
     def look(self, watch: Watch) -> tuple[bool, dict[Path, str]]:
         """Return whether all is written, and what has been wrong for too long, by file."""
-        running = [row.status for row in watch.look()]
-        left = list(left_by(running, self._wanted))
-        nobodys = _nobodys(self._wanted, left) if self._wanted else _abandoned(running)
+        rows = watch.look()
+        left = list(left_by(rows, self._wanted))
+        nobodys = _nobodys(self._wanted, left) if self._wanted else _abandoned(row.status for row in rows)
         clashes = {item.path for item in left if item.code in (errno.EEXIST, errno.ENODATA)}
-        stuck = {item.path: _why(item) for item in left
-                 if item.code and (item.code != errno.EEXIST or item.path.exists())
-                 and (item.code != errno.ENODATA or staging_name(item.path).exists())}  # fmt: skip
+        wrong = [item for item in left if item.code and (item.code != errno.EEXIST or item.path.exists())
+                 and (item.code != errno.ENODATA or staging_name(item.path).exists())]  # fmt: skip
+        stuck = {path: _why(items) for path, items in _by_file(wrong).items()}
         now_s = time.monotonic()
         self._since_s = {path: self._since_s.get(path, now_s) for path in (*nobodys, *stuck)}
         failed = {item.path: "is a scratch file: it goes with its job, and is never written"
@@ -170,13 +182,25 @@ class _Waiting:
         return not left and not nobodys, failed
 
 
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield the files in a folder and in all below it, but for those of subfiles."""
+    for root, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.endswith(".subfiles")]
+        yield from (Path(root, name) for name in names)
+
+
 def _wanted(paths: Iterable[Path], watch: Watch) -> set[Path]:
-    """Return the files that are named, and those in folders that are named which are written, or were left there."""
+    """Return the files that are named, and those below folders that are named which are written, or were left there."""
     named = {Path(os.path.realpath(path)) for path in paths}
     folders = {path for path in named if path.is_dir()}
-    staged = {final_name(path) for folder in folders for path in folder.iterdir() if final_name(path) != path}
-    closed = {item.path for item in left_by((row.status for row in watch.look()), set()) if item.path.parent in folders}
+    staged = {final_name(path) for folder in folders for path in _below(folder) if final_name(path) != path}
+    closed = {item.path for item in left_by(watch.look(), set()) if folders.intersection(item.path.parents)}
     return named - folders | staged | closed
+
+
+def _not_yet(items: Iterable[Left]) -> str:
+    where = ", ".join(f"{size_text(item.dirty_bytes)} of it are in {item.where}" for item in items)
+    return f"is not written yet: {where}"
 
 
 def _end(failed: dict[Path, str]) -> None:
@@ -193,7 +217,7 @@ def _end(failed: dict[Path, str]) -> None:
 def wait(files: tuple[Path, ...], patience: float, timeout: float | None) -> None:
     """Wait until files that programs of this host have closed before are all written.
 
-    A folder stands for the files in it that delegates write, or have left there. Without FILES: everything that your
+    A folder stands for the files below it that delegates write, or have left there. Without FILES: everything that your
     delegates on this host write behind a close, or have left in the folders of mpiox_delegate_cache_dir when they were
     killed. The exit status is 1 when a file cannot be written, is not there, or is not whole in time; then it is named,
     with where its bytes are.
@@ -213,9 +237,8 @@ def wait(files: tuple[Path, ...], patience: float, timeout: float | None) -> Non
         if done:
             return
         if until_s is not None and time.monotonic() >= until_s:
-            left = list(left_by((row.status for row in watch.look()), wanted))
-            _end({item.path: f"is not written yet: {size_text(item.dirty_bytes)} of it are in {item.where}"
-                  for item in left} | _nobodys(wanted, left))  # fmt: skip
+            left = list(left_by(watch.look(), wanted))
+            _end({path: _not_yet(items) for path, items in _by_file(left).items()} | _nobodys(wanted, left))
         time.sleep(_LOOK_S)
 
 
@@ -231,12 +254,14 @@ class Unwritten:
     path : its final name.
     why : what keeps them from it; follows the name in a sentence.
     changed : others have written it since.
+    code : why, an errno.
     whole : none are left, but it does not get its name.
     waits : so it is because another cache of its job may have bytes.
     """
 
     path: Path
     why: str
+    code: int
     changed: bool
     whole: bool
     waits: bool
@@ -252,8 +277,21 @@ def recover_cache(path: Path, folders: Iterable[Path] = (), *, force: bool = Fal
     text, near = ffi.new("char[]", _REPORT_BYTES), os.fsencode(";".join(map(str, folders)))
     moved = int(lib.mpiio_ext_delegates_recover(os.fsencode(path), near, force, text, _REPORT_BYTES))
     failed = json.loads(ffi.string(text).decode()) if moved >= 0 else []
-    return moved, [Unwritten(path=Path(item["path"]), why=item["why"], changed=item["changed"], whole=item["whole"],
-                             waits=item["waits"]) for item in failed]  # fmt: skip
+    return moved, [Unwritten(path=Path(item["path"]), why=item["why"], code=item["errno"], changed=item["changed"],
+                             whole=item["whole"], waits=item["waits"]) for item in failed]  # fmt: skip
+
+
+def _said(item: Unwritten, caches: str) -> str:
+    """Return what is said of a file of which caches keep bytes, and what to do."""
+    if item.whole:
+        return f"{item.path} {item.why}"
+    if item.code == errno.ENOENT:
+        renamed = "was it removed or renamed?" if item.path.parent.is_dir() else "was its folder renamed?"
+        return (f"{item.path} {item.why}: {renamed} Rename it back, and recover again; or remove {caches}, where its "
+                "bytes are, if these are not wanted")  # fmt: skip
+    all_the_same = ": --force writes them all the same" if item.changed else ""
+    half = ", and the file is not whole" if item.path.exists() and not item.changed else ""
+    return f"{item.path} {item.why}; its bytes are in {caches}{half}{all_the_same}"
 
 
 def _caches(folder: Path) -> list[Path]:
@@ -271,7 +309,7 @@ def recover(folders: tuple[Path, ...], force: bool) -> None:
     its cache stays for another trial. So it is where others have written the file since, and where a closed file is not
     whole, since another I/O delegate of its job had bytes of it.
     """
-    whole, waiting = True, dict[Path, str]()
+    whole, waiting, unwritten = True, dict[Path, str](), dict[object, list[tuple[Unwritten, Path]]]()
     for cache in (cache for folder in folders for cache in _caches(folder)):
         moved, failed = recover_cache(cache, folders, force=force)
         if moved == _IN_USE:
@@ -287,11 +325,10 @@ def recover(folders: tuple[Path, ...], force: bool) -> None:
             click.echo(f"{cache}: {size_text(moved)} brought to their files")
         waiting |= {item.path: item.why for item in failed if item.waits}
         for item in (item for item in failed if not item.waits):
-            all_the_same = ": --force writes them all the same" if item.changed else ""
-            half = ", and the file is not whole" if item.path.exists() and not item.changed else ""
-            where = "" if item.whole else f"; its bytes are in {cache}{half}{all_the_same}"
-            click.echo(f"{item.path} {item.why}{where}", err=True)
-            whole = False
+            unwritten.setdefault((item.path, item.code, item.whole), []).append((item, cache))
+    for items in unwritten.values():
+        click.echo(_said(items[0][0], " and ".join(str(cache) for _, cache in items)), err=True)
+        whole = False
     for path, why in sorted(waiting.items()):
         if staging_name(path).exists():
             click.echo(f"{path} {why}", err=True)

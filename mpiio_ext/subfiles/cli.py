@@ -251,12 +251,12 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[Orphan]]:
 def _checked(file: Path, layout: str, *, quiet: bool) -> dict[str, Any]:
     """Return what a file is, as JSON has it; unless `quiet`, say whether it is whole."""
     from mpiio_ext.subfiles.findings import in_lines
-    from mpiio_ext.subfiles.folders import others_in, problems
+    from mpiio_ext.subfiles.sharing import foreign_in, problems
     from mpiio_ext.subfiles.stored import find
 
     stored = find(file, layout)
     lengths, wrong = problems(stored)
-    found, others = _as_dict(stored, lengths, wrong), others_in(stored)
+    found, others = _as_dict(stored, lengths, wrong), foreign_in(stored)
     if quiet:
         return found | {"foreign": [str(path) for path in others]}
     for line in in_lines(stored, wrong):

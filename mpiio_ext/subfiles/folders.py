@@ -25,11 +25,11 @@ from pathlib import Path
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.subfiles import index
-from mpiio_ext.subfiles.findings import Finding, named
-from mpiio_ext.subfiles.index import FOLDER, MOVING, WRITING, SubfilesError
+from mpiio_ext.subfiles.findings import named
+from mpiio_ext.subfiles.index import FOLDER, MOVING, SubfilesError
 from mpiio_ext.subfiles.journal import beside, cannot_write
-from mpiio_ext.subfiles.openers import is_guarded, state_words, taken
-from mpiio_ext.subfiles.stored import Stored, examine, find
+from mpiio_ext.subfiles.openers import is_guarded, taken
+from mpiio_ext.subfiles.stored import Stored, find
 
 #: How the journals of commands end, which go on with a folder that has no index (yet, or any more).
 _JOURNALS = {".merging.journal": "merge --in-place", ".splitting.journal": "split"}
@@ -50,14 +50,6 @@ def others_in(stored: Stored) -> tuple[Path, ...]:
         return ()
     known = {path.name for path in stored.subfiles}
     return tuple(path for path in sorted(folder.iterdir()) if path.name not in known)
-
-
-def problems(stored: Stored) -> tuple[list[int], list[Finding]]:
-    """Return the lengths of the subfiles, and all that is wrong: state and subfiles."""
-    lengths, wrong = examine(stored)
-    if stored.state == WRITING:
-        wrong.insert(0, Finding("writing", stored.path, state_words(stored)))
-    return lengths, wrong
 
 
 def indexes(folder: Path) -> list[Path]:
@@ -212,7 +204,7 @@ def _why_kept(
                 "elsewhere")  # fmt: skip
     if not held and any(is_guarded(path, readers=True) for path in _first(own)):
         return "kept: a program writes or reads it"
-    if time.time() - max(status.st_mtime for status in changed) < YOUNG_S:
+    if time.time() - max(max(status.st_mtime, status.st_ctime) for status in changed) < YOUNG_S:
         return "kept: it was changed in the last minute, and a program may just be making it"
     return ""
 

@@ -30,7 +30,8 @@ from mpiio_ext.subfiles.index import WHOLE, SubfilesError
 from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, keeping, lock, signature
 from mpiio_ext.subfiles.openers import alone, reading
 from mpiio_ext.subfiles.remove import remove_subfiles
-from mpiio_ext.subfiles.stored import Stored, find, refuse_copy, usable
+from mpiio_ext.subfiles.sharing import refuse_shared, usable
+from mpiio_ext.subfiles.stored import Stored, find
 
 #: How the temporary name of the file ends, and that of the journal.
 PART, JOURNAL = ".merging", ".merging.journal"
@@ -86,7 +87,7 @@ def merge(
         return found
     stored = find(path, layout)
     if in_place:
-        refuse_copy(stored)
+        refuse_shared(stored)
         with alone(stored):  # before anything is copied
             pass
     final = stored.path.resolve() if target is None else target.resolve()

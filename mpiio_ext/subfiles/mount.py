@@ -33,6 +33,7 @@ from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.findings import in_lines
 from mpiio_ext.subfiles.index import FOLDER, WHOLE, SubfilesError
 from mpiio_ext.subfiles.openers import reading, state_words
+from mpiio_ext.subfiles.sharing import not_whole
 from mpiio_ext.subfiles.stored import Files, Stored, examine, find, read_range
 
 if ctypes.util.find_library("fuse3"):  # requests of up to 1 MiB; libfuse 2 has 128 KiB at most
@@ -177,7 +178,7 @@ class Shown(mfusepy.Operations):  # type: ignore[misc] # it has no types
             try:
                 if not isinstance(stored, str):
                     held.enter_context(reading(stored))
-                wrong = stored if isinstance(stored, str) else "; ".join(in_lines(stored, examine(stored)[1]))
+                wrong = stored if isinstance(stored, str) else _wrong(stored)
             except MpiioExtError as error:
                 wrong = str(error)
             if isinstance(stored, str) or wrong:
@@ -209,6 +210,12 @@ def _found(path: Path) -> Stored | str:
     except MpiioExtError as error:
         return str(error)
     return stored if stored.state == WHOLE else f"{path}: {state_words(stored)}"
+
+
+def _wrong(stored: Stored) -> str:
+    """Return what is wrong with a file whose index says that it is whole; "": nothing."""
+    words = not_whole(stored)
+    return "; ".join(in_lines(stored, examine(stored)[1])) if words is None else f"{stored.path}: {words}"
 
 
 def _tell(words: str) -> None:

@@ -30,7 +30,8 @@ from mpiio_ext.subfiles.folders import is_subfile_name, others_in
 from mpiio_ext.subfiles.index import FOLDER, MOVING, SubfilesError
 from mpiio_ext.subfiles.journal import lock
 from mpiio_ext.subfiles.openers import alone
-from mpiio_ext.subfiles.stored import Stored, find, index_of, refuse_copy
+from mpiio_ext.subfiles.sharing import refuse_shared
+from mpiio_ext.subfiles.stored import Stored, find, index_of
 
 
 def move(path: Path, target: Path) -> Path:
@@ -97,7 +98,7 @@ def _held(stored: Stored) -> Iterator[None]:
 
 def _check(stored: Stored, old: Path, new: Path) -> None:
     """Raise `MpiioExtError` where the file, or its folder, cannot get the new name."""
-    refuse_copy(stored)
+    refuse_shared(stored)
     folder, to = _folder_of(stored), new.with_name(new.name + FOLDER)
     if old.is_symlink():
         raise SubfilesError(f"{old}: is a link: rename the index {old.resolve()}, or the link itself by mv")

@@ -24,7 +24,8 @@ from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.index import FOLDER, MOVING, WRITING, SubfilesError
 from mpiio_ext.subfiles.journal import cannot_write
 from mpiio_ext.subfiles.openers import alone, is_written, state_words
-from mpiio_ext.subfiles.stored import Stored, find, index_of, refuse_copy
+from mpiio_ext.subfiles.sharing import refuse_shared
+from mpiio_ext.subfiles.stored import Stored, find, index_of
 
 _OWN = re.compile(r"[0-9a-f]{16}\.[0-9]{1,4}(\.[1-9][0-9]?)?|.+\.subfile_[0-9]+(_[0-9]+_of_[0-9]+|\.config)", re.DOTALL)
 
@@ -65,7 +66,7 @@ def remove(path: Path) -> tuple[int, tuple[Path, ...]]:
     stored = find(path)
     if is_written(stored):
         raise SubfilesError(f"{path}: {state_words(stored)}")
-    refuse_copy(stored)
+    refuse_shared(stored)
     with alone(stored):
         return len(stored.subfiles), _remove(path, stored)
 

@@ -26,14 +26,12 @@ from pathlib import Path
 
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
-from mpiio_ext.subfiles.findings import Finding, in_lines
-from mpiio_ext.subfiles.index import FOLDER, MOST_SIZE, WHOLE, WRITING, Index, Striping, SubfilesError
-from mpiio_ext.subfiles.openers import READ, NotPlainError, is_written, open_plain, opened, state_words
+from mpiio_ext.subfiles.findings import Finding
+from mpiio_ext.subfiles.index import FOLDER, WHOLE, Index, Striping
+from mpiio_ext.subfiles.openers import READ, NotPlainError, open_plain, opened
 
 #: Units below so many bytes are moved by strides.
 _FEW = 256
-#: Lines of a refusal.
-_MOST_SAID = 10
 #: Buffers of one vectored read, and descriptors that are left to others.
 _MOST_PARTS, _OTHERS = 1024, 128
 
@@ -119,25 +117,6 @@ def index_of(stored: Stored, folder: Path | None) -> Index:
     return dataclasses.replace(index.parse(stored.index_text), subfiles=tuple(map(str, names)))
 
 
-def original(stored: Stored) -> Path | None:
-    """Return the file of whose index this one is a copy, if that is still there: it has the subfiles."""
-    folder = stored.subfiles[0].parent
-    first = folder.with_name(folder.name.removesuffix(FOLDER))
-    if stored.layout != "own" or first == folder or not index.is_index(first) or first.samefile(stored.index_path):
-        return None
-    try:
-        return first if index.read(first)[0].ident == stored.ident else None
-    except (SubfilesError, FileSystemError):
-        return None
-
-
-def refuse_copy(stored: Stored) -> None:
-    """Raise `SubfilesError` where the subfiles are those of another file, which has a better right to them."""
-    if (first := original(stored)) is not None:
-        raise SubfilesError(f"{stored.path}: is a copy of the index of {first}, whose subfiles these are: remove the "
-                            f"copy by itself, or merge it to another name (-o)")  # fmt: skip
-
-
 def examine(stored: Stored) -> tuple[list[int], list[Finding]]:
     """Return the lengths of the subfiles, and all that is wrong but the state; a missing one has length 0."""
     lengths, wrong, seen = [], [], dict[tuple[int, int], Path]()
@@ -182,28 +161,6 @@ def _wrong_lengths(stored: Stored, lengths: Sequence[int], known: set[Path]) -> 
 
 def _bytes(count: int) -> str:
     return f"{count:,} B"
-
-
-def usable(stored: Stored, *, unfinished: bool = False) -> tuple[list[int], int]:
-    """Return the lengths of the subfiles, and the size of the logical file.
-
-    Raises
-    ------
-    SubfilesError
-        A subfile is missing, short, too long or foreign, or the file is still written.
-    """
-    if stored.state == WRITING and (not unfinished or is_written(stored)):
-        raise SubfilesError(f"{stored.path}: {state_words(stored)}")
-    lengths, wrong = examine(stored)
-    if wrong:
-        lines = in_lines(stored, wrong)
-        more = [] if len(lines) <= _MOST_SAID else [f"{stored.path}: and {len(lines) - _MOST_SAID} more; "
-                                                    "`mpiio-ext subfiles check` names them all"]  # fmt: skip
-        raise SubfilesError("\n".join([*lines[:_MOST_SAID], *more]))
-    size = size_of(stored, lengths)
-    if size > MOST_SIZE:
-        raise SubfilesError(f"{stored.path}: has bytes at {size:,}, which is more than a file can have")
-    return lengths, size
 
 
 class Files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import signal
 import sys
 import textwrap
@@ -138,3 +139,41 @@ def test_the_job_renames_it(tmp_path: pathlib.Path) -> None:
     assert "['.open.staging', '.open.staging.parts', 'file']" in said, said
     assert names(tmp_path / "after") == {"file", "open"}
     assert whole(tmp_path / "after/file") == whole(tmp_path / "after/open") == CONTENT
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_others_remove_it(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
+    """As `mv` does that copies a folder to another file system: each delegate says what the copy lacks."""
+    said = run(tmp_path, f"""write(folder + "/before/file", 65).Close()
+{textwrap.dedent(RENAMED)}
+if comm.rank == 0:
+    import subprocess
+    words = {{name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}}
+    subprocess.run(["rm", "-r", folder + "/after"], env=words, check=True)
+""", mpiox_drain_rate=1, mpiox_drain_patience=3, **parts)  # fmt: skip
+    lines = [line for line in said.splitlines() if line.startswith("mpiio_ext:") and (not parts or "removed" in line)]
+    assert len(lines) == 2, said
+    left = [re.fullmatch(rf"mpiio_ext: {tmp_path}/\w+/file was removed while (\d+) bytes were not written: .*", line)
+            for line in lines]  # fmt: skip
+    assert all(left) and 0 < sum(int(match[1]) for match in left if match) <= len(CONTENT), said
+
+
+@pytest.mark.parametrize("how", ["os.unlink(name)", "MPI.File.Delete(name)", "os.unlink(name), fh.Close()"])
+def test_the_program_removes_it(tmp_path: pathlib.Path, how: str) -> None:
+    """It knows that."""
+    said = run(tmp_path, f"""
+        name = folder + "/before/file"
+        if "fh" in {how!r}:
+            open(name, "w").close()
+        fh = write(name, 65)
+        if "fh" not in {how!r}:
+            fh.Close()
+        comm.Barrier()
+        if comm.rank == 0:
+            {how.split(",")[0]}
+        comm.Barrier()
+        if "fh" in {how!r}:
+            fh.Close()
+    """, mpiox_drain_rate=20000)  # fmt: skip
+    assert "mpiio_ext:" not in said, said
+    assert names(tmp_path / "before") == set()

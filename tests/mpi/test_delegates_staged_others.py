@@ -12,9 +12,10 @@ import time
 
 import pytest
 
+from mpiio_ext import delegates
 from support.launch import launcher, marked_processes, preload_environment
 from support.processes import job
-from support.staged import CHECKPOINTS, RANKS, asked, checkpoint, kill_at_once, names, whole
+from support.staged import CHECKPOINTS, RANKS, asked, checkpoint, command, hints, kill_at_once, names, whole
 from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -107,7 +108,8 @@ def test_what_others_have_written_since_stays(tmp_path: pathlib.Path, seconds: f
         status, text = asked("recover", tmp_path / "first")
         assert status == 1
         assert f"{path} was written by others on 20" in text, text
-        assert f"; its bytes are in {tmp_path}/first/mpiox." in text and text.count("--force") == 2, text
+        caches = " and ".join(map(str, sorted((tmp_path / "first").iterdir())))
+        assert f"; its bytes are in {caches}: --force writes" in text and text.count("--force") == 1, text
         assert path.read_bytes() == newer
     assert len(list((tmp_path / "first").iterdir())) == 2
     status, text = asked("recover", "--force", tmp_path / "first")
@@ -292,7 +294,7 @@ def test_recover_on_one_node_of_two(tmp_path: pathlib.Path) -> None:
 
 
 def test_waiting_for_a_folder(tmp_path: pathlib.Path) -> None:
-    """It stands for the files in it that are written, or that a killed job has left, also with caches in memory."""
+    """It stands for the files below it that are written, or that a killed job has left, also with caches in memory."""
     (files := tmp_path / "files").mkdir()
     path, existed = files / "checkpoint0", files / "checkpoint1"
     existed.write_bytes(b"existed")
@@ -301,13 +303,49 @@ def test_waiting_for_a_folder(tmp_path: pathlib.Path) -> None:
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "2", "6"]
     with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
         running.wait_for("closed 1", LIMIT_S)
-        assert asked("wait", tmp_path) == (0, "")
-        status, text = asked("wait", "--timeout", "0s", files)
-        assert status == 1
-        assert all(f"{each} is not written yet" in text for each in (path, existed)), text
+        (other := tmp_path / "other").mkdir()
+        assert asked("wait", other) == (0, "")
+        for folder in (files, tmp_path):
+            status, text = asked("wait", "--timeout", "0s", folder)
+            assert status == 1
+            assert all(f"{each} is not written yet" in text for each in (path, existed)), text
         kill_at_once(marked_processes(running.marker))
         assert not running.left(GRACE_S)
-    status, text = asked("wait", files)
-    assert status == 1
-    assert text == f"{path} is not whole, and no delegate of this host writes it: what there is of it is in " \
-                   f"{files}/.checkpoint0.staging\n"  # fmt: skip
+    for folder in (files, tmp_path):
+        status, text = asked("wait", folder)
+        assert status == 1
+        assert text == f"{path} is not whole, and no delegate of this host writes it: what there is of it is in " \
+                       f"{files}/.checkpoint0.staging\n"  # fmt: skip
+
+
+def test_waiting_for_a_delegate_that_is_stopped(tmp_path: pathlib.Path) -> None:
+    """It is named, as silent, and not the one that has written all that it had."""
+    with job(command(tmp_path, 1, 600), tmp_path / "log", hints(mpiox_drain_rate=1)) as running:
+        running.wait_for("closed 0", LIMIT_S)
+        path = tmp_path / "checkpoint0"
+        status, text = asked("wait", "--timeout", "0s", path)
+        assert status == 1 and all(f"I/O delegate {number} (process" in text for number in (0, 1)), text
+        first, other = (item.pid for item in sorted(delegates.status(), key=lambda item: item.delegate)
+                        if item.pid in running.delegates())  # fmt: skip
+        os.kill(first, signal.SIGSTOP)
+        os.kill(other, signal.SIGUSR2)
+        status, text = asked("wait", "--timeout", "4s", path)
+        assert status == 1 and f"I/O delegate 0 (process {first} on " in text and ", silent)" in text, text
+        assert str(other) not in text and text.count("silent") == text.count("checkpoint0") == 1, text
+        os.kill(first, signal.SIGCONT)
+        os.kill(first, signal.SIGUSR2)
+        assert asked("wait", "--timeout", "60s", path) == (0, "")
+
+
+def test_recover_after_a_folder_was_renamed(tmp_path: pathlib.Path) -> None:
+    """Both caches have bytes of the file: it is named once, with what to do."""
+    leave(tmp_path)
+    files, caches = tmp_path / "files", sorted((tmp_path / "first").iterdir())
+    files.rename(tmp_path / "moved")
+    status, text = asked("recover", tmp_path / "first")
+    assert (status, text.count(str(files))) == (1, 1), text
+    assert f"{files}/checkpoint0 cannot be written: No such file or directory: was its folder renamed? Rename it back" \
+           f", and recover again; or remove {caches[0]} and {caches[1]}, where its" in text, text  # fmt: skip
+    (tmp_path / "moved").rename(files)
+    assert asked("recover", tmp_path / "first")[0] == 0
+    assert (files / "checkpoint0").read_bytes() == checkpoint(0)

@@ -196,6 +196,7 @@ def test_what_is_refused(tmp_path: pathlib.Path) -> None:
         assert done.exit_code == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, done.output
     shutil.copy(old, tmp_path / "a/copy")
     assert "is a copy of the index" in command("mv", tmp_path / "a/copy", tmp_path / "g").stderr
+    (tmp_path / "a/copy").unlink()
     (tmp_path / f"a/f.subfiles/{15 * '0'}1.0").write_bytes(b"")
     done = command("mv", old, tmp_path / "g")
     assert done.exit_code == 2 and "has subfiles of other files, which would go along" in done.stderr

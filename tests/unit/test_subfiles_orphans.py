@@ -8,6 +8,8 @@ import os
 import pathlib
 import shutil
 import struct
+import time
+import types
 
 import pytest
 
@@ -22,22 +24,54 @@ def orphan(folder: pathlib.Path, name: str, count: int = 3) -> pathlib.Path:
     return age(folder / f"{name}.subfiles")
 
 
+#: The clock of the commands is so many seconds ahead.
+AHEAD_S = [0.0]
+AHEAD = "import time, types; import mpiio_ext.subfiles.folders as f; now = time.time\n" \
+        "f.time = types.SimpleNamespace(time=lambda: now() + 1000)\n"  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No program can set when an inode was changed last, so the clock goes on instead."""
+    from mpiio_ext.subfiles import folders
+
+    AHEAD_S[0] = 0.0
+    monkeypatch.setattr(folders, "time", types.SimpleNamespace(time=lambda: time.time() + AHEAD_S[0]))
+
+
 def age(folder: pathlib.Path) -> pathlib.Path:
     """Let a folder, and what is in it, be changed long ago."""
     for path in (*folder.iterdir(), folder):
         os.utime(path, (1, 1))
+    AHEAD_S[0] = 1000.0
     return folder
+
+
+def touch(path: pathlib.Path) -> None:
+    """Let a file be changed just now."""
+    os.utime(path, (time.time() + AHEAD_S[0],) * 2)
 
 
 def test_a_folder_that_may_just_be_made_is_kept(tmp_path: pathlib.Path) -> None:
     """A job makes the subfiles before their index."""
     for changed in ("f.subfiles", f"f.subfiles/{IDENT}.1"):
         folder = orphan(tmp_path, "f")
-        os.utime(tmp_path / changed)
+        touch(tmp_path / changed)
         done = command("rm", "--orphans", "--yes", tmp_path)
         assert done.exit_code == 1 and "it was changed in the last minute" in done.output
         assert len(list(folder.iterdir())) == 3
         shutil.rmtree(folder)
+
+
+def test_a_copy_that_is_just_being_made(tmp_path: pathlib.Path) -> None:
+    """`cp -a` brings the folder before the index, with the times of long ago; its inodes tell when it was made."""
+    folder = orphan(tmp_path, "f")
+    AHEAD_S[0] = 0.0
+    done = command("rm", "--orphans", "--yes", tmp_path)
+    assert done.exit_code == 1 and "it was changed in the last minute" in done.output
+    assert len(list(folder.iterdir())) == 3
+    AHEAD_S[0] = 1000.0
+    assert command("rm", "--orphans", "--yes", tmp_path).exit_code == 0 and not folder.exists()
 
 
 @pytest.mark.parametrize("count", [1, 3, 4096])
@@ -133,7 +167,7 @@ def test_subfiles_in_a_folder_of_others(tmp_path: pathlib.Path, by_folder: bool)
     for ident in (gone, young):
         files[ident].unlink()
     shared = tmp_path / "chk.new.subfiles"
-    os.utime(shared / f"{young}.2")
+    touch(shared / f"{young}.2")
     given = shared if by_folder else tmp_path
     for words in (["check", tmp_path], ["rm", "--orphans", given]):
         done = command(*words)
@@ -174,7 +208,7 @@ def test_an_index_of_another_user(tmp_path: pathlib.Path) -> None:
     for one in (tmp_path, *tmp_path.parents):
         if one.stat().st_uid == os.geteuid() and len(one.parts) > 2:
             one.chmod(one.stat().st_mode | 0o077)
-    change = f"import os; import mpiio_ext.subfiles.folders, mpiio_ext.cli.tables; os.setuid({strangers.NOBODY})"
+    change = f"{AHEAD}import os, mpiio_ext.cli.tables; os.setuid({strangers.NOBODY})"
     (tmp_path / "chk.new.subfiles").chmod(0o777)
     with child("rm", "--orphans", "--yes", tmp_path, before=change) as process:
         err = process.communicate(timeout=60)[1].decode()
@@ -239,8 +273,7 @@ def test_a_split_that_was_killed_goes_on(tmp_path: pathlib.Path) -> None:
     with child(*words, before=stop) as process:
         process.communicate(timeout=60)
     assert process.returncode == 9 and not (tmp_path / "f").exists()
-    for path in tmp_path.rglob("f.subfiles*"):
-        os.utime(path, (1, 1))
+    age(tmp_path / "f.subfiles")
     assert command("rm", "--orphans", "--yes", tmp_path).exit_code == 1
     assert "gone on with" in command(*words).stdout and command("check", tmp_path / "f").exit_code == 0
 
@@ -256,6 +289,19 @@ def test_foreign_files_of_a_healthy_file(tmp_path: pathlib.Path) -> None:
     done = command("check", tmp_path)
     assert done.exit_code == 1 and f"{tmp_path}/f.subfiles/{15 * '0'}1.*: 2,000 subfiles, 0 B, without" in done.stdout
     assert len(json.loads(command("check", tmp_path / "f", "--json").stdout)[0]["foreign"]) == 2000
+
+
+def test_check_of_a_rotation(tmp_path: pathlib.Path) -> None:
+    """What another index beside it names is not told as foreign; what none names still is."""
+    files = rotated(tmp_path, 3)
+    done = command("check", tmp_path)
+    assert (done.exit_code, done.stderr) == (0, ""), done.output
+    assert [one["foreign"] for one in json.loads(command("check", tmp_path, "--json").stdout)] == [[], [], []]
+    (tmp_path / "chk.new.subfiles" / "notes").write_bytes(b"mine")
+    files.popitem()[1].unlink()
+    done = command("check", *files.values())
+    assert done.exit_code == 0 and done.stderr.count(": 0000000000000002.0, 0000000000000002.1, ") == 2, done.output
+    assert done.stderr.count("and 1 more in it: no subfile of this file") == 2, done.output
 
 
 def test_check_of_a_folder(tmp_path: pathlib.Path) -> None:
@@ -277,7 +323,7 @@ def test_another_user_may_not(tmp_path: pathlib.Path) -> None:
     for one in (tmp_path, *tmp_path.parents):
         if one.stat().st_uid == os.geteuid() and len(one.parts) > 2:
             one.chmod(one.stat().st_mode | 0o055)
-    change = f"import os; import mpiio_ext.subfiles.folders, mpiio_ext.cli.tables; os.setuid({strangers.NOBODY})"
+    change = f"{AHEAD}import os, mpiio_ext.cli.tables; os.setuid({strangers.NOBODY})"
     with child("rm", "--orphans", "--yes", tmp_path, before=change) as process:
         err = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 2 and f"{folder}: cannot be written: Permission denied" in err, err

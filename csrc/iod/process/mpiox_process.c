@@ -115,6 +115,15 @@ void mpiox_process_tell_clash(const char *staging, int code)
     mpiox_process_notify("%s %s", mpiox_cache_shown_name(staging, room, sizeof room), text);
 }
 
+void mpiox_process_tell_removal(const char *path, int64_t bytes)
+{
+    char room[MPIOX_CACHE_PATH_BYTES];
+
+    mpiox_process_notify("%s was removed while %lld bytes were not written: they are lost; use `mpiio-ext delegates "
+                         "wait` before files are moved or copied",
+                         mpiox_cache_shown_name(path, room, sizeof room), (long long)bytes);
+}
+
 void mpiox_process_tell_left(const mpiox_cache *cache)
 {
     const mpiox_file_record *files = cache->header->files;

@@ -57,6 +57,8 @@ static void know_peers(const mpiox_process_orders *orders, mpiox_process_instanc
 
 int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instance *instance, mpiox_announcement *out)
 {
+    static const mpiox_server_tells tells = {mpiox_process_tell_clash, mpiox_process_tell_removal};
+
     *instance = (mpiox_process_instance){.server = NULL};
     memset(out, 0, sizeof *out);
     out->index = orders->server.delegate;
@@ -68,7 +70,7 @@ int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instan
     if (out->code != MPIOX_OK)
         return out->code;
     sign(instance->server, orders, out);
-    mpiox_server_set_tell_clash(instance->server, mpiox_process_tell_clash);
+    mpiox_server_set_tells(instance->server, &tells);
     snprintf(instance->cache_dirs, sizeof instance->cache_dirs, "%s", orders->server.cache_dirs);
     if (orders->listens) {
         know_peers(orders, instance);

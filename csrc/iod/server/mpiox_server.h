@@ -64,8 +64,14 @@ typedef struct mpiox_server_peers {
 } mpiox_server_peers;
 /* Before it runs; otherwise none is ever gone. */
 void mpiox_server_set_peers(mpiox_server *server, const mpiox_server_peers *peers);
-/* Before it runs: how it says, once, that something else has the name of a file that is whole. Any thread. */
-void mpiox_server_set_tell_clash(mpiox_server *server, void (*tell)(const char *staging, int code));
+/* How it says, once for a file: something else has its name, though it is whole; others have removed it while so many
+ * bytes of it were not written. Any thread. */
+typedef struct mpiox_server_tells {
+    void (*clash)(const char *staging, int code);
+    void (*removal)(const char *path, int64_t bytes);
+} mpiox_server_tells;
+/* Before it runs. */
+void mpiox_server_set_tells(mpiox_server *server, const mpiox_server_tells *tells);
 const mpiox_cache *mpiox_server_cache(const mpiox_server *server);
 /* Nobody else will attach: drops the name of the segment. The descriptor stays, for `mpiio-ext delegates status`. */
 void mpiox_server_seal(mpiox_server *server);

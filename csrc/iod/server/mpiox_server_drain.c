@@ -122,7 +122,7 @@ static void leave(mpiox_server *server, int32_t number)
         if (!has(server, number, MPIOX_FILE_REPLICA))
             note_checkpoint(server, mpiox_now());
         file->drain.number = ++server->closings;
-        file->drain.soon = false;
+        file->drain.soon = file->drain.named = file->drain.removed = false;
         file->drain.pause = file->drain.again = file->drain.failing_since = 0;
         atomic_store(&record->drain_errno, 0);
         atomic_fetch_or(&record->flags, MPIOX_FILE_DRAINING);
@@ -379,8 +379,8 @@ static void note_clash(mpiox_server *server, int32_t number, int code)
 {
     mpiox_server_drain *drain = &server->files[number].drain;
     drain->clashes = true;
-    if (!drain->told && server->tell_clash != NULL)
-        server->tell_clash(record_of(server, number)->path, code);
+    if (!drain->told && server->tells.clash != NULL)
+        server->tells.clash(record_of(server, number)->path, code);
     drain->told = true;
 }
 
@@ -557,6 +557,22 @@ double mpiox_server_drain_due(const mpiox_server *server)
     return at > soon || at <= 0 ? soon : at;
 }
 
+/* bytes: of a run, written after the file was looked at. Somebody may have removed it meanwhile, as `mv` to another
+ * file system does: then others' copies lack them. A program that has removed what it had open knows that. */
+static void note_removal(mpiox_server *server, const mpiox_io *io, int64_t bytes)
+{
+    mpiox_server_file *file = &server->files[io->file];
+    file->drain.named |= io->names > 0;
+    if (io->names != 0 || file->drain.removed || (!file->drain.named && !has(server, io->file, MPIOX_FILE_HIDDEN)))
+        return;
+    for (uint32_t frame = file->frames.first; frame != MPIOX_CACHE_NO_FRAME;
+         frame = server->info[frame].links[MPIOX_LINK_FILE].next)
+        bytes += mpiox_server_dirty_of(server, frame);
+    file->drain.removed = true;
+    if (server->tells.removal != NULL)
+        server->tells.removal(record_of(server, io->file)->path, bytes);
+}
+
 /* The next pages of the list, at the file's pace. */
 static int write_pages(mpiox_server *server, mpiox_io *io, double pace, double now)
 {
@@ -565,7 +581,10 @@ static int write_pages(mpiox_server *server, mpiox_io *io, double pace, double n
         return 0;
     if (pace > 0)
         server->drain_at = (now > server->drain_at ? now : server->drain_at) + (double)bytes / pace;
-    return mpiox_server_flush_behind(server, io);
+    const int code = mpiox_server_flush_behind(server, io);
+    if (is_draining(server, io->file))
+        note_removal(server, io, code == 0 ? bytes : 0);
+    return code;
 }
 
 /* Complete pages of a file that is open, and at rest. What fails stays for the close. */

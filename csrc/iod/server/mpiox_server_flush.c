@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "mpiox_server_alone.h"
 #include "mpiox_server_evict.h"
@@ -338,6 +339,20 @@ static void gather(mpiox_server *server, mpiox_io *io)
     } while (frame != MPIOX_CACHE_NO_FRAME && server->info[frame].in_tree && io->count < MPIOX_RUN_FRAMES);
 }
 
+/* How many names the file has; -1: not known. */
+static int64_t count_names(mpiox_storage *storage)
+{
+    mpiox_error ignored;
+    struct stat status;
+    int64_t names = -1;
+    if (mpiox_storage_pin(storage, &ignored) != MPIOX_OK)
+        return -1;
+    if (fstat(storage->fd, &status) == 0)
+        names = (int64_t)status.st_nlink;
+    mpiox_storage_unpin(storage);
+    return names;
+}
+
 static void flush(mpiox_server *server, mpiox_io *io)
 {
     mpiox_storage *storage = server->files[io->file].storage;
@@ -353,6 +368,7 @@ static void flush(mpiox_server *server, mpiox_io *io)
         io->writes[i] = atomic_load(&server->cache.frames[io->frames[i]].writes);
         pieces = add_runs(io, storage, io->frames[i], server->cache.page_bytes, pieces);
     }
+    io->names = io->behind ? count_names(storage) : -1;
     write_pieces(io, storage, pieces);
     add_error(io);
     for (int i = 0; i < io->count; i++)

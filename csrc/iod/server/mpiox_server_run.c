@@ -240,9 +240,9 @@ void mpiox_server_set_peers(mpiox_server *server, const mpiox_server_peers *peer
     server->peers = *peers;
 }
 
-void mpiox_server_set_tell_clash(mpiox_server *server, void (*tell)(const char *staging, int code))
+void mpiox_server_set_tells(mpiox_server *server, const mpiox_server_tells *tells)
 {
-    server->tell_clash = tell;
+    server->tells = *tells;
 }
 
 void mpiox_server_seal(mpiox_server *server)

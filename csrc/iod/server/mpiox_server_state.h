@@ -111,6 +111,7 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     double touched;                 /* while it is open: the last page was complete then; 0: none since a pass */
     double failing_since;           /* 0: it does not */
     bool clashes, told;             /* all is written, but something else has its name; that has been said */
+    bool named, removed;            /* since its close it has had a name; it has none any more, which has been said */
     bool refused;                   /* all is written, but who has it open keeps it from its name */
     bool soon;                      /* somebody waits until it is whole */
     bool holds_scratch;             /* of a scratch file: the delegate counts as an opener */
@@ -177,7 +178,7 @@ struct mpiox_server {
     int64_t closings;    /* files that were to be written behind their close, so far */
     bool open_touched;   /* one of them has had complete pages while it was open */
     mpiox_server_peers peers;
-    void (*tell_clash)(const char *staging, int code);
+    mpiox_server_tells tells;
     struct {
         double begun;            /* when the first file of the last checkpoint was closed; 0: none was */
         double interval, before; /* from the one before to it, and once more; 0: not known */
@@ -237,8 +238,9 @@ typedef struct mpiox_io {
     uint64_t flush_barriers[MPIOX_RUN_FRAMES]; /* the same: that waited for it */
     uint8_t outcome[MPIOX_RUN_FRAMES];
     mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
-    bool behind; /* what fails stays dirty, and its error is: */
-    int failed;  /* the errno, 0: none; of a piece that was at: */
+    int64_t names; /* of a file that was closed, before it was written; -1: not known */
+    bool behind;   /* what fails stays dirty, and its error is: */
+    int failed;    /* the errno, 0: none; of a piece that was at: */
     int64_t failed_at;
     mpiox_error error; /* of neighbouring failed pieces, not added to the file yet */
     char *scratch;
