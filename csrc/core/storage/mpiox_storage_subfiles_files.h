@@ -66,7 +66,7 @@ int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles);
 bool mpiox_storage_subfiles_drop_emptied(const char *path);
 /* Delete the file at `path`: its index, then the subfiles, unless another index in the folder has them. 0; EILSEQ: the
  * name alone is to go, for it is no index, a symbolic link, or one of several names of an index; EBUSY: somebody has
- * the file open; or an errno. */
+ * had the file open for a second; or an errno. Blocks meanwhile. */
 int mpiox_storage_subfiles_delete(const char *path);
 
 /* ---- of an index with a staging name ----------------------------------------------------------------------------- */

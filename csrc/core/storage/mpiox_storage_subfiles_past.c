@@ -12,10 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mpiox_storage_lock.h"
 #include "mpiox_storage_subfiles_files.h"
+
+enum { TRIES = 100, PAUSE_NS = 10000000 }; /* a second together */
 
 /* Is this a name that this library gives to subfiles, and of the first one? */
 static bool is_subfile_name(const char *name, bool *first)
@@ -119,6 +122,18 @@ static int delete_named(const mpiox_storage_subfiles *subfiles)
                : mpiox_storage_subfiles_remove_parts(subfiles, subfiles->count);
 }
 
+/* Other ranks may be a moment behind in the same MPI_File_close. */
+static int take_guard(const mpiox_storage_subfiles *subfiles)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    int guard = mpiox_storage_subfiles_guard(subfiles, MPIOX_GUARD_REMOVE);
+    for (int tries = 1; guard < 0 && errno == EAGAIN && tries < TRIES; tries++) {
+        nanosleep(&pause, NULL);
+        guard = mpiox_storage_subfiles_guard(subfiles, MPIOX_GUARD_REMOVE);
+    }
+    return guard;
+}
+
 int mpiox_storage_subfiles_delete(const char *path)
 {
     mpiox_storage_subfiles subfiles;
@@ -130,7 +145,7 @@ int mpiox_storage_subfiles_delete(const char *path)
     int code = mpiox_storage_subfiles_read(path, &subfiles, &why);
     if (code != 0)
         return code;
-    const int guard = mpiox_storage_subfiles_guard(&subfiles, MPIOX_GUARD_REMOVE);
+    const int guard = take_guard(&subfiles);
     code = guard < 0 && errno == EAGAIN ? EBUSY : delete_named(&subfiles);
     if (guard >= 0)
         close(guard);
