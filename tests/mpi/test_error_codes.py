@@ -18,9 +18,9 @@ def test_text_that_the_library_forgets(mpi: Callable[..., Launch]) -> None:
     """The class is right in any case; the text is ours, or the general one of the class."""
     wrapper = str(pathlib.Path(sys.prefix) / "bin" / "mpicc")
     folders = [f"-I{path}" for path in sorted(cbuild.CSRC.glob("*/*")) if path.is_dir()]
-    sources = [cbuild.ROOT / "tests" / "c" / "mpi" / "error_codes.c", cbuild.CSRC / "entry" / "mpi" /
-    "mpiox_mpi_error.c",
-               cbuild.CSRC / "core" / "common" / "mpiox_error.c"]  # fmt: skip
+    entry = cbuild.CSRC / "entry" / "mpi"
+    sources = [cbuild.ROOT / "tests" / "c" / "mpi" / "error_codes.c", entry / "mpiox_mpi_error.c",
+               entry / "mpiox_mpi_path.c", cbuild.CSRC / "core" / "common" / "mpiox_error.c"]  # fmt: skip
     command = [wrapper, *cbuild.FLAGS, *folders, f"-I{cbuild.ROOT / 'tests' / 'c'}", *map(str, sources), "-lpthread"]
     launch = mpi([str(cbuild.compile_c(command, "mpi_error_codes"))], 1, timeout_s=60)
     assert "72 checks, 0 failures" in launch.stdout, launch.describe()

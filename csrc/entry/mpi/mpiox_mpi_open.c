@@ -617,11 +617,13 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
         mpiox_mpi_subfiles_end(own->writer, true, &ignored);
         return refuse_open(comm, name, o, fh);
     }
+    *fh = MPI_FILE_NULL;
     mpiox_posix_enter();
     int result = PMPI_File_open(comm, name, amode_for_library(amode, o), info, fh);
     mpiox_posix_leave();
+    const bool opened = result == MPI_SUCCESS && *fh != MPI_FILE_NULL; /* MPICH: success, after a user's handler */
     mpiox_handle *handle = new_handle(comm, filename, amode, o, *fh);
-    const bool kept = attach(handle, comm, amode, o, name, result == MPI_SUCCESS, &own->changed);
+    const bool kept = attach(handle, comm, amode, o, name, opened, &own->changed);
 
     if (!own->changed && o->subfiles.is && o->looks && !mpiox_handle_is_managed(handle))
         own->changed = mpiox_mpi_subfiles_have_gone(comm, name, &o->subfiles);
@@ -631,16 +633,16 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
     }
     const bool through = handle != NULL && handle->forwarded != NULL;
 
-    if (own->writer != NULL && o->staging.made && result == MPI_SUCCESS && !through)
+    if (own->writer != NULL && o->staging.made && opened && !through)
         mpiox_mpi_subfiles_reveal(own->writer);
-    mpiox_mpi_staging_opened(comm, &o->staging, name, result == MPI_SUCCESS, through, own->hold, &refused);
+    mpiox_mpi_staging_opened(comm, &o->staging, name, opened, through, own->hold, &refused);
     if (o->subfiles.is && !mpiox_handle_is_managed(handle))
         return refuse_subfiles(comm, handle, o, name, own, fh);
     if (kept) {
         handle->writer = own->writer;
         insert(handle);
     }
-    if (refused.code != MPIOX_OK && result == MPI_SUCCESS) {
+    if (refused.code != MPIOX_OK && opened) {
         if (!kept)
             discard(handle);
         return refuse_opened(filename, kept, &refused, fh);
