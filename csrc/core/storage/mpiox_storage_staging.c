@@ -360,6 +360,15 @@ void mpiox_storage_staging_forget(const char *staging)
         unlink(parts);
 }
 
+void mpiox_storage_staging_remove_empty(const char *staging)
+{
+    char parts[PATH_MAX];
+    struct stat status;
+    if (parts_name(staging, parts) && !is_there(parts) && lstat(staging, &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_size == 0)
+        unlink(staging);
+}
+
 void mpiox_storage_staging_remove(const char *staging, uint64_t device, uint64_t inode)
 {
     struct stat status;

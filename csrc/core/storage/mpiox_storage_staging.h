@@ -62,6 +62,8 @@ void mpiox_storage_staging_clash(const char *staging, int code, char *text, size
 const char *mpiox_storage_staging_shown(const char *path, char *room, size_t bytes);
 /* The file is not wanted any more, or has no need of the name: take away what lies beside it. */
 void mpiox_storage_staging_forget(const char *staging);
+/* Take away an empty file of that name beside which nothing lies: nobody has bytes of it. */
+void mpiox_storage_staging_remove_empty(const char *staging);
 /* Take away the file, and that, unless another file has its staging name by now. */
 void mpiox_storage_staging_remove(const char *staging, uint64_t device, uint64_t inode);
 

@@ -319,7 +319,9 @@ static void tell_of_cached(const mpiox_handle *handle)
 static void tell_of_close(const mpiox_handle *handle)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT, said_of_death = ATOMIC_FLAG_INIT;
-    const char *why = handle != NULL ? handle->why_no_delegates : NULL;
+    const char *why = handle == NULL || !mpiox_service_wanted(&handle->hints) ? NULL
+                      : handle->why_no_delegates != NULL                       ? handle->why_no_delegates
+                                                                               : handle->why_native;
 
     if (handle != NULL && handle->hints.close != MPIOX_CLOSE_WRITTEN && handle->forwarded == NULL &&
         handle->rank == 0 && !atomic_flag_test_and_set(why == mpiox_forwarded_death ? &said_of_death : &said))
@@ -400,6 +402,8 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
         if (file != NULL) {
             file->staging = o->staging.hidden;
             file->unnamed = o->staging.unnamed != 0;
+            file->made_device = o->staging.device;
+            file->made_inode = o->staging.inode;
             file->scratch = o->staging.scratch;
             attach_collective(handle, comm, file, prepared, &companion);
         } else {
@@ -579,6 +583,8 @@ static bool settle_names(MPI_Comm comm, const char *filename, int amode, opening
     if (o->staging.made)
         o->choice.striped = o->staging.striped;
     o->choice.looks = o->looks = may_change(o);
+    o->choice.device = o->staging.device;
+    o->choice.inode = o->staging.inode;
     return true;
 }
 

@@ -253,6 +253,38 @@ static void set_aside(const char *filename, const char *name)
                 name, aside);
 }
 
+/* Rank 0, what it has made: by the folder in which it did, whatever that is called now. May lie in `room`. */
+static const char *where_made(const mpiox_mpi_staging *staging, const char *name, char room[PATH_MAX])
+{
+    struct stat status;
+    const bool known = staging->folder > 0 && mpiox_storage_staging_in(staging->folder, "", room, PATH_MAX) &&
+                       stat(room, &status) == 0 && mpiox_storage_staging_in(staging->folder, name, room, PATH_MAX);
+
+    return known ? room : name;
+}
+
+/* One file, in the folder that the path leads to now. 0 or an errno. */
+static int make_one(const mpiox_mpi_staging_opening *opening, const mpiox_service *service, const char *name,
+                    mpiox_mpi_staging *out)
+{
+    char room[PATH_MAX];
+    struct stat status;
+
+    const char *there = where_made(out, name, room);
+
+    make_striped(opening, there, out);
+    int code = mpiox_storage_staging_create(there, out->made, service->count);
+
+    if (code == 0 && lstat(there, &status) != 0)
+        code = errno;
+    if (code == 0) {
+        out->guard = mpiox_storage_staging_guard(there);
+        out->device = (uint64_t)status.st_dev;
+        out->inode = (uint64_t)status.st_ino;
+    }
+    return code;
+}
+
 static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *service, mpiox_mpi_staging *out)
 {
     char name[PATH_MAX];
@@ -262,14 +294,15 @@ static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
 
     if (fits)
         set_aside(opening->filename, name);
+    out->folder = fits ? mpiox_storage_staging_folder(name) : 0;
     if (fits && opening->subfiles) {
         code = is_there(name) ? EEXIST : 0;
         out->parts = code == 0 ? service->count : 0;
     } else if (fits) {
-        make_striped(opening, name, out);
-        code = mpiox_storage_staging_create(name, out->made, service->count);
-        out->guard = code == 0 ? mpiox_storage_staging_guard(name) : 0;
+        code = make_one(opening, service, name, out);
     }
+    if (code != 0 && out->folder > 0)
+        close(out->folder);
     out->hidden = code == 0;
     out->made = out->hidden && !opening->subfiles;
     if (code == 0)
@@ -344,14 +377,52 @@ const char *mpiox_mpi_staging_name(const mpiox_mpi_staging *staging, const char 
     return staging->hidden && mpiox_storage_staging_name(mpiox_mpi_path(filename), room, PATH_MAX) ? room : filename;
 }
 
-/* The delegates do not have it: it needs no other name. */
-static void unhide(const char *name)
+/* The delegates do not have it: it needs no other name. 0, or *error. */
+static int unhide(const char *name, mpiox_error *error)
 {
     struct stat status;
     bool renamed;
+    const int code = stat(name, &status) != 0
+                         ? errno
+                         : mpiox_storage_staging_end(name, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino,
+                                                     &renamed);
 
-    if (stat(name, &status) == 0)
-        (void)mpiox_storage_staging_end(name, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
+    if (code == 0)
+        return MPIOX_OK;
+    return mpiox_error_set(error, MPIOX_E_IO, code, -1, -1,
+                           "open (the file does not get its own name: somebody has changed the folder meanwhile)");
+}
+
+/* It was not opened, or as another one. What the MPI library has made in a folder that has got that path since goes,
+ * too. */
+static void unmake(const mpiox_mpi_staging *staging, const char *name, const char *there)
+{
+    if (staging->inode != 0) {
+        mpiox_storage_staging_remove(there, staging->device, staging->inode);
+        mpiox_storage_staging_remove_empty(name);
+        return;
+    }
+    if (mpiox_mpi_subfiles_remove(there) == EILSEQ)
+        unlink(there);
+    mpiox_storage_staging_forget(there);
+}
+
+/* Rank 0, of what it has made. 0, or *error. */
+static int settle_made(const mpiox_mpi_staging *staging, const char *name, bool opened, bool through_delegates,
+                       mpiox_error *error)
+{
+    char room[PATH_MAX];
+    const char *there = where_made(staging, name, room);
+
+    if (!opened)
+        unmake(staging, name, there);
+    else if (!through_delegates)
+        unhide(there, error);
+    if (staging->guard > 0)
+        close(staging->guard);
+    if (staging->folder > 0)
+        close(staging->folder);
+    return error->code;
 }
 
 int mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, const char *name, bool opened,
@@ -367,17 +438,10 @@ int mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, co
         return MPIOX_OK;
     if (hold != NULL && opened && !through_delegates)
         flush(hold, staging->patience, error);
-    if (rank == 0 && staging->made && !opened) {
-        if (mpiox_mpi_subfiles_remove(name) == EILSEQ)
-            unlink(name);
-        mpiox_storage_staging_forget(name);
-    } else if (rank == 0 && staging->made && !through_delegates) {
-        unhide(name);
-    }
-    if (rank == 0 && staging->guard > 0)
-        close(staging->guard);
+    if (rank == 0 && staging->made)
+        settle_made(staging, name, opened, through_delegates, error);
     mpiox_forwarded_hold_end(hold, false);
-    if (staging->held && PMPI_Bcast(error, sizeof *error, MPI_BYTE, 0, comm) != MPI_SUCCESS)
+    if ((staging->held || !through_delegates) && PMPI_Bcast(error, sizeof *error, MPI_BYTE, 0, comm) != MPI_SUCCESS)
         error->code = MPIOX_E_MPI;
     return error->code;
 }

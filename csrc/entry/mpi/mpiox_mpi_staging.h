@@ -7,6 +7,9 @@
  *            opened it, and tells the others whether the name is the staging one. Who does not go through delegates, or
  *            deletes the file on close, waits until the file is whole. If the file system refuses its bytes, that one
  *            is refused, and they stay with the delegates.
+ *            Somebody may rename the folder meanwhile. Rank 0 makes the file in the folder that it has found first,
+ *            and compares what it has opened, and so do the delegates of its node: if it is another one, all of it
+ *            begins again.
  * Guarantee. Files that exist keep their name. Where no delegates serve no file gets another name.
  */
 #ifndef MPIOX_MPI_STAGING_H
@@ -30,6 +33,9 @@ typedef struct mpiox_mpi_staging {
     double patience;   /* seconds that one who opens it waits while the file system refuses its bytes */
     mpiox_error error; /* or it cannot be opened now: the delegates have bytes of it that they cannot write */
     int guard;         /* > 0: rank 0's descriptor that says so, until the delegates do */
+    int folder;        /* > 0: rank 0's descriptor of the folder in which it was made, */
+    uint64_t device;   /* and what was made there: the path may lead to another folder by now. Not of subfiles. */
+    uint64_t inode;
     int32_t unnamed;   /* errno: why it has its own name, where it should have had the other; 0: not so */
     int32_t parts;     /* > 0: it is still to be made, as subfiles, for so many delegates */
 } mpiox_mpi_staging;
@@ -53,8 +59,9 @@ mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *openi
 bool mpiox_mpi_staging_start(MPI_Comm comm, const mpiox_mpi_staging_opening *opening, mpiox_mpi_staging *staging);
 /* The name to open it by: `filename` itself, or one that lies in `room`. The same on all ranks. Local. */
 const char *mpiox_mpi_staging_name(const mpiox_mpi_staging *staging, const char *filename, char room[PATH_MAX]);
-/* The file has been opened, through delegates or not, or has not. Collective over comm where it was held. 0, or the
- * same *error on all ranks: as of staging->error, so that it has to be closed again. */
+/* The file has been opened, through delegates or not, or has not. Collective over comm where it was held, or made and
+ * delegates do not have it. 0, or the same *error on all ranks: as of staging->error, or it does not get its own name.
+ * It has to be closed again then. */
 int mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, const char *name, bool opened,
                              bool through_delegates, mpiox_forwarded_hold *hold, mpiox_error *error);
 

@@ -23,7 +23,8 @@ enum mpiox_op {
     /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners; arg[3] = shift: range r
      * belongs to delegate (r + shift) mod owners (0, but for replicas). ahead[0] = servers that the file's units lie on
      * in turn, 0: not known; ahead[1] = weight of its requests, 0: 1; ahead[2], [3], [4] = bytes a second, seconds of
-     * failures and 1: evenly, for writing behind the close. A file that is open already (same device, inode
+     * failures and 1: evenly, for writing behind the close; ahead[5], [6] = device and inode, where they are known: if
+     * the path leads to another file, MPIOX_E_IO with ESTALE. A file that is open already (same device, inode
      * and REPLICA flag) keeps all of these but the flags, which are added; direct I/O is that of the handle in use.
      * -> file = index; arg[1], arg[2] = those in force; result MPIOX_E_FULL, MPIOX_E_IO */
     MPIOX_OP_OPEN,

@@ -74,6 +74,10 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
     slot.ahead[2] = hints->drain_rate;
     slot.ahead[3] = hints->drain_patience;
     slot.ahead[4] = hints->drain_even;
+    if (mpiox_forwarded_owner(forwarded, owner)->local) { /* others may know the device by another number */
+        slot.ahead[5] = (int64_t)forwarded->file->made_device;
+        slot.ahead[6] = (int64_t)forwarded->file->made_inode;
+    }
     if ((size_t)snprintf(slot.text, sizeof slot.text, "%s", path) >= sizeof slot.text)
         return MPIOX_E_ARG;
     const int code = mpiox_forwarded_request(forwarded, owner, &slot);

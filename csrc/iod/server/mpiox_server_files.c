@@ -504,6 +504,9 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
     *left = storage;
     if ((storage->fd >= 0 ? fstat(storage->fd, &status) : stat(slot->text, &status)) != 0)
         return mpiox_error_set(&slot->error, MPIOX_E_IO, errno, -1, -1, "fstat");
+    if (slot->ahead[6] != 0 &&
+        (slot->ahead[5] != (int64_t)status.st_dev || slot->ahead[6] != (int64_t)status.st_ino))
+        return mpiox_error_set(&slot->error, MPIOX_E_IO, ESTALE, -1, -1, "open (its folder was renamed meanwhile)");
     int32_t file = find_record(server, &status, (int32_t)slot->arg[0] & MPIOX_FILE_REPLICA);
     if (file < 0) {
         file = free_record(server);
@@ -528,10 +531,12 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
 static int begin_staging(mpiox_server *server, const mpiox_slot *slot)
 {
     mpiox_storage *storage = server->files[slot->file].storage;
+    char room[PATH_MAX];
+    const char *path = mpiox_server_staging_path(server, slot->file, room);
     pthread_mutex_unlock(&server->lock);
     while (atomic_load(&server->files[slot->file].drain.ending))
         poll(NULL, 0, 1);
-    const int failed = mpiox_storage_staging_begin(slot->text, server->options.delegate);
+    const int failed = mpiox_storage_staging_begin(path, server->options.delegate);
     mpiox_storage_subfiles_say_written(storage);
     pthread_mutex_lock(&server->lock);
     atomic_fetch_or(&record_of(server, slot->file)->flags, MPIOX_FILE_HIDDEN);
@@ -541,18 +546,28 @@ static int begin_staging(mpiox_server *server, const mpiox_slot *slot)
     return MPIOX_E_IO;
 }
 
+/* Whether the folder is the one in which the file was opened. */
+static bool is_in_folder(const mpiox_server *server, int32_t file)
+{
+    char room[PATH_MAX];
+    const mpiox_file_record *record = record_of(server, file);
+    return mpiox_storage_staging_has_name(mpiox_server_staging_path(server, file, room), record->device, record->inode);
+}
+
 /* The delegate is going to have bytes of a file with a staging name, or copies of them. */
 static int open_staging(mpiox_server *server, const mpiox_slot *slot)
 {
     mpiox_server_file *file = &server->files[slot->file];
-    if (mpiox_server_keep_folder(server, slot->file, slot->text) != 0) {
+    char room[PATH_MAX];
+    const bool hidden = (slot->arg[0] & MPIOX_FILE_HIDDEN) != 0;
+    if (mpiox_server_keep_folder(server, slot->file, slot->text) != 0 || (hidden && !is_in_folder(server, slot->file))) {
         atomic_fetch_sub(&record_of(server, slot->file)->openers, 1);
         return MPIOX_E_IO;
     }
-    if (slot->arg[0] & MPIOX_FILE_HIDDEN && begin_staging(server, slot) != MPIOX_OK)
+    if (hidden && begin_staging(server, slot) != MPIOX_OK)
         return MPIOX_E_IO;
     if (file->guard <= 0)
-        file->guard = mpiox_storage_staging_guard(slot->text);
+        file->guard = mpiox_storage_staging_guard(mpiox_server_staging_path(server, slot->file, room));
     return MPIOX_OK;
 }
 

@@ -33,6 +33,8 @@ typedef struct mpiox_file {
     bool subfiles;          /* path is the index of a file that is stored as several (mpiox_storage_subfiles_index.h) */
     bool staging;           /* path is a staging name (mpiox_storage_staging.h); set by who opens it */
     bool unnamed;           /* it was made, and there was no staging name for it: the same */
+    uint64_t made_device;   /* > 0: what rank 0 has made for this opening, as rank 0's node sees it */
+    uint64_t made_inode;
     bool scratch;           /* it is never written: a scratch file of the job (mpiox_mpi_staging.h); the same */
     atomic_bool damaged;    /* this rank has been told that bytes it wrote have not come to the file */
     int amode;
@@ -69,6 +71,8 @@ typedef struct mpiox_file_choice {
     int32_t foreground; /* set by the caller: nonblocking accesses are the MPI library's */
     int32_t subfiles;   /* set by the caller: the file is stored as several */
     int32_t looks;      /* set by the caller: it was there already, and may have changed since: see `changed` below */
+    uint64_t device;    /* set by the caller: what rank 0 has made for this opening, as rank 0 sees it; */
+    uint64_t inode;     /* 0: nothing */
     uint64_t id;        /* set by the caller: of the one that is stored as several */
     int32_t striped;    /* set by the caller: the file was made with the hints' striping, and what it got counts */
 } mpiox_file_choice;

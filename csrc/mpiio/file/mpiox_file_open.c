@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #include "mpiox_real_path.h"
 #include "mpiox_storage_refresh.h"
@@ -47,8 +48,14 @@ static int open_storage(mpiox_file *file, const char *path, mpiox_error *error)
 static bool has_changed(const mpiox_file *file, const char *path, const mpiox_file_choice *choice,
                         const mpiox_error *error)
 {
+    struct stat status;
     if (!file->storage)
-        return choice->looks && (error->sys_errno == ENOENT || (file->subfiles && error->sys_errno == EILSEQ));
+        return (choice->looks || choice->inode != 0) &&
+               (error->sys_errno == ENOENT || (file->subfiles && error->sys_errno == EILSEQ));
+    if (choice->inode != 0)
+        return file->topology->rank == 0 &&
+               (fstat(file->storage->fd, &status) != 0 || (uint64_t)status.st_dev != choice->device ||
+                (uint64_t)status.st_ino != choice->inode);
     const mpiox_storage_subfiles *subfiles = mpiox_storage_subfiles_of(file->storage);
     return choice->looks &&
            (subfiles ? subfiles->id != choice->id : mpiox_storage_subfiles_is_open_index(path, file->storage->fd));
