@@ -115,15 +115,15 @@ static void lose_errors(mpiox_server *server, int32_t file)
     mpiox_error errors[MPIOX_CACHE_ERRORS];
     int more = 0;
     const int count = mpiox_cache_take_errors(&server->cache, file, errors, MPIOX_CACHE_ERRORS, &more);
-    for (int i = 0; i < count; i++) {
-        if (server->lost_count < MPIOX_LOST) {
-            mpiox_server_lost *lost = &server->lost[server->lost_count];
-            lost->error = errors[i];
-            memcpy(lost->path, record_of(server, file)->path, sizeof lost->path);
-        }
-        server->lost_count++;
+    const int kept = count < MPIOX_LOST - server->lost_count ? count : MPIOX_LOST - server->lost_count;
+    for (int i = 0; i < kept; i++) {
+        mpiox_server_lost *lost = &server->lost[server->lost_count++];
+        lost->error = errors[i];
+        lost->more = i == count - 1 ? more : 0;
+        memcpy(lost->path, record_of(server, file)->path, sizeof lost->path);
     }
-    server->lost_count += more;
+    if (kept < count)
+        server->lost_rest += count - kept + more;
 }
 
 static void drop_guard(mpiox_server_file *file)
