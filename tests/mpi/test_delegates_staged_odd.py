@@ -89,7 +89,7 @@ def test_mv_to_another_file_system(tmp_path: pathlib.Path, elsewhere: pathlib.Pa
 
 
 def test_a_name_that_is_too_long_for_a_staging_name(tmp_path: pathlib.Path) -> None:
-    """The file has its own name all the time, and all of it when it is closed; that is said. Subfiles have less room."""
+    """The file has its own name all the time, and is whole when it is closed; that is said. Subfiles have less room."""
     (folder := tmp_path / "files").mkdir()
     code = """
         os.chdir(folder + "/files")
