@@ -141,6 +141,7 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
         "network_c": ("races[test_link-0]",),
         "network_cards": ("cards_are_counted[0-*", "cards_are_counted[1-*"),
         "opening": ("many_files_on_many_communicators[7-serialized]",),
+        "partition_auto": ("near_the_best_fixed_method[20081115]",),
         "pioneer_all": ("which_bytes_every_rank_touches",),
         "pioneer_bench": ("everything_but_names",),
         "pioneer_killed": ("killed[TERM]",),
