@@ -10,6 +10,7 @@ printed one a line as ``path:line: text``; the exit status is 1 when there is an
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ ENTRY_POINTS = frozenset({"engine", "interpose", "mpi"})
 #: Whether a function that is declared in another file's header counts as well as an include. Without it a header in
 #: which several files declare their functions hides that they call each other in a circle.
 COUNT_CALLS = True
+#: Attributes of a node of Python that hold statements, or what holds some.
+BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 
 
@@ -259,6 +262,18 @@ def c_function_lengths(text: str) -> Iterator[tuple[str, int, int]]:
             start = 0
 
 
+@functools.lru_cache(1)  # of a file that is looked at twice
+def statements(text: str) -> list[ast.stmt]:
+    """Return the statements of a Python file, those inside others too; expressions have none, and are most of it."""
+    found: list[ast.stmt] = []
+    left: list[ast.AST] = [ast.parse(text)]
+    for node in left:  # grows
+        inner = [each for name in BLOCKS for each in getattr(node, name, ())]
+        found += [each for each in inner if isinstance(each, ast.stmt)]
+        left += inner
+    return sorted(found, key=lambda each: each.lineno)
+
+
 def length_problems(path: Path, text: str) -> Iterator[str]:
     """Yield functions, files and lines that are too long."""
     name = path.relative_to(ROOT)
@@ -273,7 +288,7 @@ def length_problems(path: Path, text: str) -> Iterator[str]:
     else:
         functions = [
             (node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1)
-            for node in ast.walk(ast.parse(text))
+            for node in statements(text)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         ]
     for function, line, lines in functions:
@@ -283,7 +298,7 @@ def length_problems(path: Path, text: str) -> Iterator[str]:
 
 def import_problems(path: Path, text: str) -> Iterator[str]:
     """Yield imports of the mapped folders under their bare names."""
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(text):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

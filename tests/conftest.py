@@ -50,6 +50,20 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Durations())
 
 
+def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
+    """Leave out of the tests of a second MPI, before they are imported, files of which none has the marker of MPI."""
+    if config.option.markexpr != "both" or collection_path.suffix != ".py":
+        return None
+    return "mark.mpi" not in collection_path.read_text(encoding="utf-8") or None
+
+
+def pytest_collect_directory(path: pathlib.Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Let workers read the files of a folder in different orders."""
+    if not hasattr(parent.config, "workerinput") or (path / "__init__.py").exists():
+        return None
+    return workers.Turned.from_parent(parent, path=path)
+
+
 def pytest_report_header() -> str:
     """Say how random tests draw the same again."""
     return f"random seed: {fuzz.seed()} (again: {fuzz.SEED_NAME}={fuzz.seed()})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import time
 from collections.abc import Callable
@@ -18,6 +19,16 @@ from support.launch import Launch
 
 #: Seconds after which a case counts as stuck: nothing here depends on how busy the machine is.
 LIMIT_S = 60.0
+
+
+#: Ranks of the cases beside the bounded test, each number in a launch of its own; --run-slow takes every number.
+FEW_RANKS = (1, 3, 8)
+
+
+def seeds_from(first: int, count: int) -> list[int]:
+    """Return the seeds of so many cases, of FEW_RANKS."""
+    ranks = range(1, 9) if fuzz.all_examples() else FEW_RANKS
+    return list(itertools.islice((seed for seed in itertools.count(first) if generate.ranks_of(seed) in ranks), count))
 
 
 def complain(report: run.Report) -> str:
@@ -57,15 +68,15 @@ def test_bounded(extension: str, pytestconfig: pytest.Config, tmp_path: pathlib.
 def test_as_on_other_file_systems(extension: str, locks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The decisions of `auto` for Lustre and GPFS: other methods, windows and requests, the same bytes."""
     monkeypatch.setenv("MPIOX_LOCKS", locks)
-    seeds = range(20_001, 20_001 + fuzz.examples(100))
-    check(run.run(list(seeds), Setting(arms=("ours",), limit_s=LIMIT_S), shuffle=True), len(seeds))
+    seeds = seeds_from(20_001, fuzz.examples(100))
+    check(run.run(seeds, Setting(arms=("ours",), limit_s=LIMIT_S), shuffle=True), len(seeds))
 
 
 @pytest.mark.mpi
 def test_beside_native(extension: str) -> None:
     """Some cases beside the MPI library's own calls."""
-    seeds = range(10_001, 10_001 + fuzz.examples(60))
-    check(run.run(list(seeds), Setting(arms=("ours", "native"), limit_s=LIMIT_S), shuffle=True), len(seeds))
+    seeds = seeds_from(10_001, fuzz.examples(60))
+    check(run.run(seeds, Setting(arms=("ours", "native"), limit_s=LIMIT_S), shuffle=True), len(seeds))
 
 
 @pytest.mark.mpi
@@ -82,7 +93,7 @@ def test_delegates(extension: str, more: str, cases: int) -> None:
     """Through delegates, of which some cases turn out to have none: other communicators, atomic mode, own hints."""
     hints = run.delegate_hints(2, f"{run.DELEGATE_HINTS}:{more}")
     setting = Setting(arms=("ours",), limit_s=LIMIT_S, env=(("MPIOX_HINTS", hints),))
-    report = run.run(list(range(20_001, 20_001 + cases)), setting, shuffle=True)
+    report = run.run(seeds_from(20_001, cases), setting, shuffle=True)
     check(report, cases)
     assert report.stats["delegated_writes"] > 0
     assert report.stats["delegated_reads"] > 0

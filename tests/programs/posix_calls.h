@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,24 @@ static int statvfs_of(const char *path, long long *found)
     return result;
 }
 
+static int handle_of(int at, const char *relative)
+{
+    struct file_handle none = {.handle_bytes = 0};
+    int mount;
+
+    return name_to_handle_at(at, relative, &none, &mount, 0);
+}
+
+static int matches(const char *pattern, long long *found)
+{
+    glob_t list = {.gl_pathc = 0};
+    const int result = glob(pattern, 0, NULL, &list);
+
+    *found = (long long)list.gl_pathc;
+    globfree(&list);
+    return result;
+}
+
 /* X(name, what it does with `name`, which is `relative` in the folder `at`) */
 #define CALLS(X)                                                                                                       \
     X(open, opens(open(name, O_RDONLY), found))                                                                        \
@@ -154,6 +173,9 @@ static int statvfs_of(const char *path, long long *found)
     X(canonicalize_file_name, is_name(canonicalize_file_name(name), found))                                            \
     X(statfs, statfs_of(name, found))                                                                                  \
     X(statvfs, statvfs_of(name, found))                                                                                \
+    X(pathconf, (int)pathconf(name, _PC_NAME_MAX))                                                                     \
+    X(name_to_handle_at, handle_of(at, relative))                                                                      \
+    X(glob, matches(name, found))                                                                                      \
     X(setxattr, setxattr(name, "user.mpiox", "a", 1, 0))                                                               \
     X(lsetxattr, lsetxattr(name, "user.mpiox", "a", 1, 0))                                                             \
     X(getxattr, (int)getxattr(name, "user.mpiox", NULL, 0))                                                            \

@@ -6,6 +6,7 @@ Programs run under the address and undefined-behaviour sanitizers: reading one b
 from __future__ import annotations
 
 import concurrent.futures
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -29,7 +30,7 @@ MODULES = (
     "schedule", "server", "pioneer", "analytics", "arbiter", "stats", "live",
 )
 MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")  # the rest needs none
-FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1")
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g1", "-O1")
 C_TESTS = ROOT / "tests" / "c"
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 THREADS = ("-fsanitize=thread",)
@@ -76,11 +77,16 @@ def includes() -> list[str]:
 
 
 def compile_c(command: Sequence[str], output: str) -> pathlib.Path:
-    """Run a compile command unless some worker has; its messages are the failure's."""
+    """Run a compile command unless some worker has, or does so now; its messages are the failure's."""
     folder = scratch() / hashlib.sha256("\0".join(command).encode()).hexdigest()[:16]
     path = folder / output
-    if not path.exists():
-        folder.mkdir(exist_ok=True)
+    if path.exists():
+        return path
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():
+            return path
         made = folder / f"{output}.{os.getpid()}.{threading.get_ident()}"
         done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, timeout=300)
         if done.returncode != 0:

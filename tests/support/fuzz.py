@@ -30,9 +30,14 @@ def seed() -> str:
     return os.environ.get(SEED_NAME) or os.environ.get(DRAWN_NAME, "1")
 
 
+def all_examples() -> bool:
+    """Tell whether all examples run."""
+    return ALL_NAME in os.environ
+
+
 def examples(count: int, least: int = 10) -> int:
     """Return how many of `count` examples run: a quarter, but not fewer than `least`."""
-    return count if ALL_NAME in os.environ else max(-(-count // 4), min(count, least))
+    return count if all_examples() else max(-(-count // 4), min(count, least))
 
 
 def words(count: int) -> tuple[str, str]:

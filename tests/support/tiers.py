@@ -37,6 +37,10 @@ ONCE: dict[str, frozenset[str]] = {
         "delegates_random": "a_few",
         "delegates_scheduled": "without_a_scheduler_nothing_is_counted",
         "delegates_soak": "",
+        "delegates_staged": "what_is_closed_is_there a_file_that_stays_open_is_written_while_nothing_comes "
+        "pnetcdf_finds_whole_files_alone what_says_who_has_bytes_is_removed "
+        "what_says_who_has_bytes_is_removed_before_the_end ranks_of_a_node_claim_pages a_full_scratch_file_is_read "
+        "scratch_files_go_with_the_job",
         "delegates_status": "a_running_job_is_seen",
         "delegates_waiting": "",
         "diagnosis_corpus": "",
@@ -141,6 +145,7 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
         "network_c": ("races[test_link-0]",),
         "network_cards": ("cards_are_counted[0-*", "cards_are_counted[1-*"),
         "opening": ("many_files_on_many_communicators[7-serialized]",),
+        "partition_auto": ("near_the_best_fixed_method[20081115]",),
         "pioneer_all": ("which_bytes_every_rank_touches",),
         "pioneer_bench": ("everything_but_names",),
         "pioneer_killed": ("killed[TERM]",),

@@ -120,3 +120,8 @@ def test_io_uring(tmp_path: pathlib.Path) -> None:
     flags = (*cbuild.SANITIZE, "-DMPIOX_HAVE_IO_URING")
     program = cbuild.program("server/model.c", *MODULES, flags=flags, more=("-luring",))
     passes(program, tmp_path / "file", 7, 4, 0, 2, *fuzz.words(10), "io_uring")
+
+
+def test_an_open_waits_for_what_was_closed_before(tmp_path: pathlib.Path) -> None:
+    """By an earlier job, whose cache is just adopted, or by this one, when its file is just getting its name."""
+    passes(checked("test_waits"), tmp_path)

@@ -320,8 +320,8 @@ static void tell_of_close(const mpiox_handle *handle)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT, said_of_death = ATOMIC_FLAG_INIT;
     const char *why = handle == NULL || !mpiox_service_wanted(&handle->hints) ? NULL
-                      : handle->why_no_delegates != NULL                       ? handle->why_no_delegates
-                                                                               : handle->why_native;
+                      : handle->why_no_delegates != NULL                      ? handle->why_no_delegates
+                                                                              : handle->why_native;
 
     if (handle != NULL && handle->hints.close != MPIOX_CLOSE_WRITTEN && handle->forwarded == NULL &&
         handle->rank == 0 && !atomic_flag_test_and_set(why == mpiox_forwarded_death ? &said_of_death : &said))

@@ -269,7 +269,6 @@ static int make_one(const mpiox_mpi_staging_opening *opening, const mpiox_servic
 {
     char room[PATH_MAX];
     struct stat status;
-
     const char *there = where_made(out, name, room);
 
     make_striped(opening, there, out);
@@ -285,12 +284,26 @@ static int make_one(const mpiox_mpi_staging_opening *opening, const mpiox_servic
     return code;
 }
 
+/* OMPIO appends ".locktest.RANK" to a path in 256 bytes, and does not look: it would kill the program for what is added
+ * here. */
+static bool suits_library(const char *filename, const char *name)
+{
+#ifdef OPEN_MPI
+    enum { MOST = 256 - sizeof ".locktest.0", RANK_DIGITS = 7 };
+
+    return strlen(filename) > MOST || strlen(name) + RANK_DIGITS <= MOST;
+#else
+    return filename != NULL && name != NULL;
+#endif
+}
+
 static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *service, mpiox_mpi_staging *out)
 {
     char name[PATH_MAX];
     int code = ENAMETOOLONG;
 
-    const bool fits = mpiox_storage_staging_name(opening->filename, name, sizeof name);
+    const bool fits = mpiox_storage_staging_name(opening->filename, name, sizeof name) &&
+                      suits_library(opening->filename, name);
 
     if (fits)
         set_aside(opening->filename, name);
@@ -301,8 +314,10 @@ static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
     } else if (fits) {
         code = make_one(opening, service, name, out);
     }
-    if (code != 0 && out->folder > 0)
+    if (code != 0 && out->folder > 0) {
         close(out->folder);
+        out->folder = 0;
+    }
     out->hidden = code == 0;
     out->made = out->hidden && !opening->subfiles;
     if (code == 0)
@@ -382,10 +397,9 @@ static int unhide(const char *name, mpiox_error *error)
 {
     struct stat status;
     bool renamed;
-    const int code = stat(name, &status) != 0
-                         ? errno
-                         : mpiox_storage_staging_end(name, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino,
-                                                     &renamed);
+    const int code = stat(name, &status) != 0 ? errno
+                                              : mpiox_storage_staging_end(name, 0, (uint64_t)status.st_dev,
+                                                                          (uint64_t)status.st_ino, &renamed);
 
     if (code == 0)
         return MPIOX_OK;
@@ -434,8 +448,11 @@ int mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, co
     PMPI_Comm_rank(comm, &rank);
     if (rank == 0 && staging->unnamed != 0 && opened) /* else the MPI library says why */
         tell_of_unnamed(name, staging->unnamed);
-    if (!staging->held && !staging->made)
+    if (!staging->held && !staging->made) {
+        if (rank == 0 && staging->folder > 0) /* subfiles that were not made */
+            close(staging->folder);
         return MPIOX_OK;
+    }
     if (hold != NULL && opened && !through_delegates)
         flush(hold, staging->patience, error);
     if (rank == 0 && staging->made)

@@ -36,8 +36,8 @@ typedef struct mpiox_mpi_staging {
     int folder;        /* > 0: rank 0's descriptor of the folder in which it was made, */
     uint64_t device;   /* and what was made there: the path may lead to another folder by now. Not of subfiles. */
     uint64_t inode;
-    int32_t unnamed;   /* errno: why it has its own name, where it should have had the other; 0: not so */
-    int32_t parts;     /* > 0: it is still to be made, as subfiles, for so many delegates */
+    int32_t unnamed; /* errno: why it has its own name, where it should have had the other; 0: not so */
+    int32_t parts;   /* > 0: it is still to be made, as subfiles, for so many delegates */
 } mpiox_mpi_staging;
 
 typedef struct mpiox_mpi_staging_opening {

@@ -7,12 +7,13 @@
  *            front, and these do nothing.
  * Guarantee. Nothing is allocated, locked or resolved but the next function, at its first call; so they may be called
  *            before constructors have run, in signal handlers, children and threads.
- * Limits.    Not here: what lists folders, mkdir() and its kin, readlink(), exec() and the names that other programs
- *            are given, system calls that a program makes itself.
+ * Limits.    Not here: what lists folders, glob() of wildcards, too, mkdir() and its kin, readlink(), exec() and the
+ *            names that other programs are given, system calls that a program makes itself.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -187,6 +188,18 @@ OF_PATH(statvfs64, struct statvfs64 *restrict, out)
 ONE(char *, NULL, realpath, (const char *restrict path, char *restrict out), (path, out), AT_FDCWD, path)
 ONE(char *, NULL, __realpath_chk, (const char *path, char *out, size_t bytes), (path, out, bytes), AT_FDCWD, path)
 ONE(char *, NULL, canonicalize_file_name, (const char *path), (path), AT_FDCWD, path)
+ONE(long, -1, pathconf, (const char *path, int which), (path, which), AT_FDCWD, path)
+ONE(int, -1, name_to_handle_at, (int folder, const char *path, struct file_handle *handle, int *mount, int flags),
+    (folder, path, handle, mount, flags), folder, path)
+
+/* A pattern that is a name; nothing is called like another one. */
+#define GLOB(suffix)                                                                                                   \
+    ONE(int, GLOB_ABORTED, glob##suffix,                                                                               \
+        (const char *restrict pattern, int flags, int (*fails)(const char *, int), glob##suffix##_t *restrict out),    \
+        (pattern, flags, fails, out), AT_FDCWD, pattern)
+
+GLOB()
+GLOB(64)
 
 /* ---- extended attributes ----------------------------------------------------------------------------------------- */
 

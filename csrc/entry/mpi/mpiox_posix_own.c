@@ -34,12 +34,18 @@ bool mpiox_posix_is_own(const void *caller)
     return (at >= __ehdr_start && at < _end) || (inside != NULL && (const char *)__builtin_frame_address(0) < inside);
 }
 
-/* A handler returns to where rt_sigreturn(2) is called: in its C library, always by these instructions, by which
- * debuggers know it, too. */
+/* A handler returns to where rt_sigreturn(2) is called: in its C library, or the kernel's vDSO, always by these
+ * instructions, by which debuggers know it, too. */
+#if defined(__x86_64__)
+#define RETURNS {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05} /* mov $15, %rax; syscall */
+#elif defined(__aarch64__)
+#define RETURNS {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4} /* mov x8, #139; svc #0 */
+#endif
+
 bool mpiox_posix_is_in_handler(void)
 {
-#if defined(__x86_64__)
-    static const unsigned char returns[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+#ifdef RETURNS
+    static const unsigned char returns[] = RETURNS;
     void *callers[FRAMES];
     const int count = backtrace(callers, FRAMES);
 

@@ -17,8 +17,8 @@ void mpiox_posix_leave(void);
 /* Is a call from that address one of those? Local, without a lock. */
 bool mpiox_posix_is_own(const void *caller);
 /* Is the caller a handler of a signal, or called by one? Whoever it has interrupted may hold any lock, that of malloc()
- * too. Local, slow (tens of microseconds); no lock, once mpiox_posix_prepare() has been called. On x86-64; elsewhere
- * false. */
+ * too. Local, slow (tens of microseconds); no lock, once mpiox_posix_prepare() has been called. On x86-64 and aarch64;
+ * elsewhere false. */
 bool mpiox_posix_is_in_handler(void);
 void mpiox_posix_prepare(void); /* not in a handler; more than once does no harm */
 /* Do calls of the program come to mpiox_posix.c, or was this library loaded too late? */

@@ -11,7 +11,9 @@
  * Guarantee. Where there are no delegates: one load. errno is kept. What cannot be waited for goes on as it is. A call
  *            of this library itself, in any thread, never waits, nor does one of a child made by fork().
  *            A signal handler does not wait: whom it has interrupted may hold what waiting needs.
- * Limits.    After MPI_Finalize delegates of other nodes are not asked: ten seconds are waited for them.
+ * Limits.    Handlers are known on x86-64 and aarch64. Elsewhere one that looks for a file waits like any caller, for
+ *            ever where it has interrupted the holder of a lock, of malloc() say: it must not look for staged files.
+ *            After MPI_Finalize delegates of other nodes are not asked: ten seconds are waited for them.
  */
 #ifndef MPIOX_POSIX_WAIT_H
 #define MPIOX_POSIX_WAIT_H

@@ -16,7 +16,7 @@ void mpiox_process_notify_begin(void)
 
 void mpiox_process_notify(const char *format, ...)
 {
-    char line[1024];
+    char line[2560];
     va_list arguments;
 
     va_start(arguments, format);

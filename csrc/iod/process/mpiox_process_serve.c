@@ -2,6 +2,7 @@
 #include "mpiox_process_serve.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,7 +14,7 @@
 #include "mpiox_cache_kept.h"
 #include "mpiox_process_notify.h"
 
-enum { LOST_SHOWN = 8, TEXT_BYTES = 512 };
+enum { TEXT_BYTES = 2400 }; /* room for a path and MPIOX_CACHE_ERRORS ranges */
 
 /* The kernel takes away the cores that the process must not use. */
 static void use_any_core(void)
@@ -119,11 +120,38 @@ static bool start_preparing(mpiox_process_instance *instance, pthread_t *thread)
     return started;
 }
 
+static bool is_of_the_same(const mpiox_server_lost *a, const mpiox_server_lost *b)
+{
+    return strcmp(a->path, b->path) == 0 && a->error.sys_errno == b->error.sys_errno &&
+           strcmp(a->error.what, b->error.what) == 0 && b->error.offset >= 0 && b->error.length >= 0;
+}
+
+/* One line for all ranges of a file. Returns how many of `count` are in it. */
+static int tell_lost(const mpiox_server_lost *lost, int count)
+{
+    char text[TEXT_BYTES], room[MPIOX_CACHE_PATH_BYTES];
+    int named = 1, more = lost->more;
+
+    mpiox_error_text(&lost->error, mpiox_cache_shown_name(lost->path, room, sizeof room), text, TEXT_BYTES);
+    for (; named < count && is_of_the_same(lost, &lost[named]); named++) {
+        const size_t used = strlen(text);
+
+        more += lost[named].more;
+        (void)snprintf(text + used, sizeof text - used, "%s at offset %" PRId64 ", length %" PRId64,
+                       named == 1 ? "; also" : ",", lost[named].error.offset, lost[named].error.length);
+    }
+    const size_t used = strlen(text);
+
+    if (more > 0)
+        (void)snprintf(text + used, sizeof text - used, "; %d more ranges", more);
+    mpiox_process_notify("an I/O delegate could not write what a program had left with it: %s", text);
+    return named;
+}
+
 int mpiox_process_serve(mpiox_process_instance *instance)
 {
-    mpiox_server_lost lost[LOST_SHOWN];
-    char text[TEXT_BYTES], room[MPIOX_CACHE_PATH_BYTES];
-    int count = 0;
+    const mpiox_server_lost *lost;
+    int count, rest;
     const mpiox_cache_header *header = mpiox_server_cache(instance->server)->header;
     const char *kept = header->kept;
     pthread_t preparing;
@@ -131,17 +159,15 @@ int mpiox_process_serve(mpiox_process_instance *instance)
 
     if (!prepares)
         mpiox_server_adopted(instance->server);
-    const int code = mpiox_server_run(instance->server, lost, LOST_SHOWN, &count);
+    const int code = mpiox_server_run(instance->server, &lost, &count, &rest);
 
     if (prepares)
         pthread_join(preparing, NULL);
 
-    for (int i = 0; i < count && i < LOST_SHOWN; i++)
-        mpiox_process_notify("an I/O delegate could not write what a program had left with it: %s",
-                             mpiox_error_text(&lost[i].error, mpiox_cache_shown_name(lost[i].path, room, sizeof room),
-                                              text, (int64_t)sizeof text));
-    if (count > LOST_SHOWN)
-        mpiox_process_notify("an I/O delegate could not write %d more ranges of bytes", count - LOST_SHOWN);
+    for (int i = 0; i < count;)
+        i += tell_lost(lost + i, count - i);
+    if (rest > 0)
+        mpiox_process_notify("an I/O delegate could not write %d more ranges of bytes", rest);
     if (count > 0 && kept[0] != '\0')
         mpiox_process_notify("what was closed before is in %s: mpiio-ext delegates recover", kept);
     return code;

@@ -48,6 +48,7 @@ typedef struct mpiox_server_options {
 /* Bytes of a file that could not be written, of which nobody was told. */
 typedef struct mpiox_server_lost {
     mpiox_error error;
+    int32_t more; /* of the last one of a file: ranges that are only counted */
     char path[MPIOX_CACHE_PATH_BYTES];
 } mpiox_server_lost;
 
@@ -78,8 +79,9 @@ void mpiox_server_seal(mpiox_server *server);
 /* Serve until every client that joined has left or died (DETACH, or its life mutex), and what they have closed has been
  * written behind them, or until mpiox_server_stop(). Then flush
  * everything, state ENDED. Blocking. Returns MPIOX_OK, or MPIOX_E_IO when bytes could not be written at the end and no
- * client was left to be told: *lost_count times, of which up to max are in *lost; the caller prints them. */
-int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int *lost_count);
+ * client was left to be told: *lost_count ranges, those of a file one after the other, in *lost, which is the server's,
+ * and *lost_rest ranges more; the caller prints them. */
+int mpiox_server_run(mpiox_server *server, const mpiox_server_lost **lost, int *lost_count, int *lost_rest);
 void mpiox_server_stop(mpiox_server *server); /* any thread */
 /* Time is short: what is written behind a close is written at full speed from now on. Any thread, also in a signal
  * handler. */

@@ -115,15 +115,15 @@ static void lose_errors(mpiox_server *server, int32_t file)
     mpiox_error errors[MPIOX_CACHE_ERRORS];
     int more = 0;
     const int count = mpiox_cache_take_errors(&server->cache, file, errors, MPIOX_CACHE_ERRORS, &more);
-    for (int i = 0; i < count; i++) {
-        if (server->lost_count < MPIOX_LOST) {
-            mpiox_server_lost *lost = &server->lost[server->lost_count];
-            lost->error = errors[i];
-            memcpy(lost->path, record_of(server, file)->path, sizeof lost->path);
-        }
-        server->lost_count++;
+    const int kept = count < MPIOX_LOST - server->lost_count ? count : MPIOX_LOST - server->lost_count;
+    for (int i = 0; i < kept; i++) {
+        mpiox_server_lost *lost = &server->lost[server->lost_count++];
+        lost->error = errors[i];
+        lost->more = i == count - 1 ? more : 0;
+        memcpy(lost->path, record_of(server, file)->path, sizeof lost->path);
     }
-    server->lost_count += more;
+    if (kept < count)
+        server->lost_rest += count - kept + more;
 }
 
 static void drop_guard(mpiox_server_file *file)
@@ -504,8 +504,7 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
     *left = storage;
     if ((storage->fd >= 0 ? fstat(storage->fd, &status) : stat(slot->text, &status)) != 0)
         return mpiox_error_set(&slot->error, MPIOX_E_IO, errno, -1, -1, "fstat");
-    if (slot->ahead[6] != 0 &&
-        (slot->ahead[5] != (int64_t)status.st_dev || slot->ahead[6] != (int64_t)status.st_ino))
+    if (slot->ahead[6] != 0 && (slot->ahead[5] != (int64_t)status.st_dev || slot->ahead[6] != (int64_t)status.st_ino))
         return mpiox_error_set(&slot->error, MPIOX_E_IO, ESTALE, -1, -1, "open (its folder was renamed meanwhile)");
     int32_t file = find_record(server, &status, (int32_t)slot->arg[0] & MPIOX_FILE_REPLICA);
     if (file < 0) {
@@ -560,7 +559,8 @@ static int open_staging(mpiox_server *server, const mpiox_slot *slot)
     mpiox_server_file *file = &server->files[slot->file];
     char room[PATH_MAX];
     const bool hidden = (slot->arg[0] & MPIOX_FILE_HIDDEN) != 0;
-    if (mpiox_server_keep_folder(server, slot->file, slot->text) != 0 || (hidden && !is_in_folder(server, slot->file))) {
+    if (mpiox_server_keep_folder(server, slot->file, slot->text) != 0 ||
+        (hidden && !is_in_folder(server, slot->file))) {
         atomic_fetch_sub(&record_of(server, slot->file)->openers, 1);
         return MPIOX_E_IO;
     }

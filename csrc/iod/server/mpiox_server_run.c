@@ -585,11 +585,12 @@ static void flush_at_end(service *self)
     pthread_mutex_unlock(&server->lock);
 }
 
-int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int *lost_count)
+int mpiox_server_run(mpiox_server *server, const mpiox_server_lost **lost, int *lost_count, int *lost_rest)
 {
     service self = {.server = server, .began = mpiox_now()};
     mpiox_io *threads;
-    *lost_count = 0;
+    *lost = server->lost;
+    *lost_count = *lost_rest = 0;
     const int life = mpiox_cache_live(&server->cache); /* the first: clients look at this one */
     const int count = life == 0 ? start_threads(server, &threads) : 0;
     if (life != 0 || count == 0) {
@@ -609,9 +610,8 @@ int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int
     mpiox_server_remove_scratch(server);
     mpiox_server_close_files(server, atomic_load(&server->clients) == 0);
     mpiox_cache_end_life(&server->cache, life);
-    for (int i = 0; i < server->lost_count && i < MPIOX_LOST && i < max; i++)
-        lost[i] = server->lost[i];
     *lost_count = server->lost_count;
+    *lost_rest = server->lost_rest;
     return server->lost_count > 0 ? MPIOX_E_IO : MPIOX_OK;
 }
 

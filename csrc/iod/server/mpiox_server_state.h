@@ -224,7 +224,7 @@ struct mpiox_server {
     _Atomic int32_t dead;    /* clients that died, whose pins may be left */
     int32_t suspects;        /* frames */
     mpiox_server_lost lost[MPIOX_LOST];
-    int32_t lost_count; /* may be larger than MPIOX_LOST */
+    int32_t lost_count, lost_rest; /* what is in it, and what is not */
 };
 
 /* An I/O thread's own memory. */

@@ -40,7 +40,11 @@ typedef struct running {
 __attribute__((unused)) static void *run_server(void *context)
 {
     running *self = context;
-    self->result = mpiox_server_run(self->server, self->lost, HARNESS_LOST, &self->lost_count);
+    const mpiox_server_lost *lost;
+    int rest;
+    self->result = mpiox_server_run(self->server, &lost, &self->lost_count, &rest);
+    self->lost_count += rest;
+    memcpy(self->lost, lost, sizeof self->lost);
     return NULL;
 }
 
