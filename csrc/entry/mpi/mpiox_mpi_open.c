@@ -321,7 +321,8 @@ static void tell_of_close(const mpiox_handle *handle)
     static atomic_flag said = ATOMIC_FLAG_INIT, said_of_death = ATOMIC_FLAG_INIT;
     const char *why = handle == NULL || !mpiox_service_wanted(&handle->hints) ? NULL
                       : handle->why_no_delegates != NULL                      ? handle->why_no_delegates
-                                                                              : handle->why_native;
+                      : handle->why_native != NULL                            ? handle->why_native
+                                                                              : "not all ranks can open it";
 
     if (handle != NULL && handle->hints.close != MPIOX_CLOSE_WRITTEN && handle->forwarded == NULL &&
         handle->rank == 0 && !atomic_flag_test_and_set(why == mpiox_forwarded_death ? &said_of_death : &said))
@@ -495,6 +496,14 @@ static int amode_for_library(int amode, const opening *o)
     return o->made ? amode & ~MPI_MODE_EXCL : amode;
 }
 
+/* OMPIO may have opened it on some ranks only: the others would not come to its close. It stays open there. */
+static void close_opened(MPI_Comm comm, MPI_File *fh)
+{
+    if (all_true(comm, *fh != MPI_FILE_NULL))
+        PMPI_File_close(fh);
+    *fh = MPI_FILE_NULL;
+}
+
 /* No rank can follow the MPI library, which has opened the index, or failed to. Collective. */
 static int refuse_subfiles(MPI_Comm comm, mpiox_handle *handle, const opening *o, const char *name, own_opening *own,
                            MPI_File *fh)
@@ -509,13 +518,11 @@ static int refuse_subfiles(MPI_Comm comm, mpiox_handle *handle, const opening *o
     else
         mpiox_error_set(&error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open (a file of subfiles)");
     PMPI_Comm_rank(comm, &error.rank);
-    if (*fh != MPI_FILE_NULL)
-        PMPI_File_close(fh);
+    close_opened(comm, fh);
     if (own->writer != NULL)
         mpiox_mpi_subfiles_end(own->writer, true, &ignored);
     if (o->subfiles.made && error.rank == 0 && handle != NULL)
         mpiox_mpi_subfiles_remove(path);
-    *fh = MPI_FILE_NULL;
     result = mpiox_mpi_error_raise(MPI_FILE_NULL, handle != NULL ? handle->path : "", &error);
     discard(handle);
     return result;
@@ -529,9 +536,12 @@ static int refuse_found(const char *filename, mpiox_error error, MPI_File *fh)
     return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), &error);
 }
 
-/* All ranks have opened it, past delegates that cannot write what they have of it. Collective. */
-static int refuse_opened(const char *filename, bool kept, const mpiox_error *error, MPI_File *fh)
+/* It is open, past delegates that cannot write what they have of it, or without a name of its own. Where only some
+ * ranks have it, it stays open there. Collective. */
+static int refuse_opened(MPI_Comm comm, const char *filename, bool kept, const mpiox_error *error, MPI_File *fh)
 {
+    if (!all_true(comm, *fh != MPI_FILE_NULL))
+        return refuse_found(filename, *error, fh);
     if (kept)
         mpiox_mpi_close(fh);
     else
@@ -554,9 +564,7 @@ static void let_go(MPI_Comm comm, const opening *o, const char *name, own_openin
 
     mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
     mpiox_mpi_subfiles_end(own->writer, true, &ignored);
-    if (*fh != MPI_FILE_NULL)
-        PMPI_File_close(fh);
-    *fh = MPI_FILE_NULL;
+    close_opened(comm, fh);
     discard(handle);
 }
 
@@ -637,21 +645,22 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
         let_go(comm, o, name, own, handle, fh);
         return MPI_SUCCESS;
     }
-    const bool through = handle != NULL && handle->forwarded != NULL;
+    const bool through = handle != NULL && handle->forwarded != NULL,
+               fails = o->subfiles.is && !mpiox_handle_is_managed(handle);
 
-    if (own->writer != NULL && o->staging.made && opened && !through)
+    if (own->writer != NULL && o->staging.made && opened && !through && !fails)
         mpiox_mpi_subfiles_reveal(own->writer);
-    mpiox_mpi_staging_opened(comm, &o->staging, name, opened, through, own->hold, &refused);
-    if (o->subfiles.is && !mpiox_handle_is_managed(handle))
+    mpiox_mpi_staging_opened(comm, &o->staging, name, opened && !fails, through, own->hold, &refused);
+    if (fails)
         return refuse_subfiles(comm, handle, o, name, own, fh);
     if (kept) {
         handle->writer = own->writer;
         insert(handle);
     }
-    if (refused.code != MPIOX_OK && opened) {
+    if (refused.code != MPIOX_OK) {
         if (!kept)
             discard(handle);
-        return refuse_opened(filename, kept, &refused, fh);
+        return refuse_opened(comm, filename, kept, &refused, fh);
     }
     if (kept) {
         mpiox_mpi_show_hints(comm, filename, *fh);
