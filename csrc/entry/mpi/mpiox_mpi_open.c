@@ -304,35 +304,6 @@ static void attach_delegates(mpiox_handle *handle, MPI_Comm comm)
     mpiox_forwarded_follow(handle->forwarded);
 }
 
-/* Said once, by rank 0. */
-static void tell_of_cached(const mpiox_handle *handle)
-{
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-
-    if (handle != NULL && handle->hints.collective == MPIOX_COLLECTIVE_CACHED && handle->forwarded == NULL &&
-        handle->rank == 0 && !atomic_flag_test_and_set(&said))
-        fprintf(stderr, "mpiio_ext: %s: mpiox_collective=cached needs I/O delegates: collectives are two-phase\n",
-                handle->path);
-}
-
-/* Said once, and once more after a death, by rank 0, before the file has its name. */
-static void tell_of_close(const mpiox_handle *handle)
-{
-    static atomic_flag said = ATOMIC_FLAG_INIT, said_of_death = ATOMIC_FLAG_INIT;
-    const char *why = handle == NULL || !mpiox_service_wanted(&handle->hints) ? NULL
-                      : handle->why_no_delegates != NULL                      ? handle->why_no_delegates
-                      : handle->why_native != NULL                            ? handle->why_native
-                                                                              : "not all ranks can open it";
-
-    if (handle != NULL && handle->hints.close != MPIOX_CLOSE_WRITTEN && handle->forwarded == NULL &&
-        handle->rank == 0 && !atomic_flag_test_and_set(why == mpiox_forwarded_death ? &said_of_death : &said))
-        fprintf(stderr,
-                "mpiio_ext: %s: mpiox_close=%s needs I/O delegates (%s): it has its own name while it is written, and "
-                "MPI_File_close waits\n",
-                handle->path, handle->hints.close == MPIOX_CLOSE_NEVER ? "never" : "staged",
-                why != NULL ? why : "none are asked for");
-}
-
 /* The individual pointer of a file that is opened to be appended to: the MPI library may have met an old size, or that
  * of an index. */
 static void start_at_end(mpiox_handle *handle)
@@ -414,8 +385,7 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
         }
         *changed = companion.changed;
         if (opened && !*changed) {
-            tell_of_close(handle);
-            tell_of_cached(handle);
+            mpiox_mpi_report_no_delegates(handle);
         }
     }
     if (!o->wanted && o->looks)
