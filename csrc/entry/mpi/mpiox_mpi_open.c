@@ -109,6 +109,7 @@ typedef struct own_opening {
     mpiox_forwarded_hold *hold; /* what delegates have of it, or NULL */
     mpiox_mpi_writer *writer;   /* the index that has to be made whole, or NULL */
     bool changed;               /* the file, on any rank, while it was opened: it is to be opened again; on all ranks */
+    bool opened;                /* all ranks have opened it; on all ranks, where the file is taken over */
 } own_opening;
 
 enum { TRIES = 10 }; /* of opening a file that changes all the time */
@@ -356,9 +357,9 @@ static void attach_statistics(mpiox_handle *handle, MPI_Comm comm, bool all_open
 static const char which_file[] = "native: its name has a prefix, and there is a file with it and another without";
 
 /* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. `file` is NULL
- * without memory. Returns whether this rank shall keep its entry. *changed, on all ranks: it is to be opened again. */
+ * without memory. Returns whether this rank shall keep its entry. */
 static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening *o, const char *name, bool opened,
-                   bool *changed)
+                   own_opening *own)
 {
     bool all_opened = opened;
 
@@ -383,15 +384,16 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
             if (handle != NULL)
                 handle->why_native = handle->path_unknown && opened ? which_file : why_not;
         }
-        *changed = companion.changed;
-        if (opened && !*changed) {
+        own->changed = companion.changed;
+        if (opened && !own->changed) {
             mpiox_mpi_report_no_delegates(handle);
         }
     }
     if (!o->wanted && o->looks)
-        *changed = mpiox_mpi_subfiles_have_come(comm, handle == NULL || handle->path_unknown ? NULL : handle->path,
-                                                opened);
-    if (*changed)
+        own->changed = mpiox_mpi_subfiles_have_come(comm, handle == NULL || handle->path_unknown ? NULL : handle->path,
+                                                    opened);
+    own->opened = all_opened;
+    if (own->changed)
         return false;
     if (o->few_descriptors && handle != NULL)
         handle->why_native = "native: few descriptors are left (ulimit -n)";
@@ -427,7 +429,7 @@ static int refuse_open(MPI_Comm comm, const char *filename, const opening *o, MP
     *fh = MPI_FILE_NULL;
     mpiox_error_set(&error, MPIOX_E_IO, EMFILE, -1, -1, "open (a rank has hardly any descriptors left)");
     PMPI_Comm_rank(comm, &error.rank);
-    if (o->made && error.rank == 0)
+    if (o->made && !o->staging.hidden && error.rank == 0)
         unlink(filename);
     if (o->subfiles.made && error.rank == 0)
         mpiox_mpi_subfiles_remove(filename);
@@ -519,6 +521,17 @@ static int refuse_opened(MPI_Comm comm, const char *filename, bool kept, const m
     return refuse_found(filename, *error, fh);
 }
 
+/* Made, and not there for some rank that came later: its folder was renamed. It stays open here, since the others would
+ * not come to its close. */
+static int refuse_partly(mpiox_handle *handle, const char *filename, MPI_File *fh)
+{
+    mpiox_error error;
+
+    discard(handle);
+    mpiox_error_set(&error, MPIOX_E_IO, ESTALE, -1, -1, "open (not all ranks could open the file that was made)");
+    return refuse_found(filename, error, fh);
+}
+
 /* What is made for this opening, by this library or by the MPI library, is what it is. What MPI_MODE_DELETE_ON_CLOSE
  * has opened cannot be let go again: the MPI library would delete it. */
 static bool may_change(const opening *o)
@@ -607,7 +620,7 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
     mpiox_posix_leave();
     const bool opened = result == MPI_SUCCESS && *fh != MPI_FILE_NULL; /* MPICH: success, after a user's handler */
     mpiox_handle *handle = new_handle(comm, filename, amode, o, *fh);
-    const bool kept = attach(handle, comm, amode, o, name, opened, &own->changed);
+    const bool kept = attach(handle, comm, amode, o, name, opened, own);
 
     if (!own->changed && o->subfiles.is && o->looks && !mpiox_handle_is_managed(handle))
         own->changed = mpiox_mpi_subfiles_have_gone(comm, name, &o->subfiles);
@@ -616,13 +629,16 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
         return MPI_SUCCESS;
     }
     const bool through = handle != NULL && handle->forwarded != NULL,
-               fails = o->subfiles.is && !mpiox_handle_is_managed(handle);
+               fails = o->subfiles.is && !mpiox_handle_is_managed(handle),
+               missing = o->staging.made && !fails && !own->opened; /* on some rank, if not on all */
 
     if (own->writer != NULL && o->staging.made && opened && !through && !fails)
         mpiox_mpi_subfiles_reveal(own->writer);
-    mpiox_mpi_staging_opened(comm, &o->staging, name, opened && !fails, through, own->hold, &refused);
+    mpiox_mpi_staging_opened(comm, &o->staging, name, opened && !fails && !missing, through, own->hold, &refused);
     if (fails)
         return refuse_subfiles(comm, handle, o, name, own, fh);
+    if (missing && opened)
+        return refuse_partly(handle, filename, fh);
     if (kept) {
         handle->writer = own->writer;
         insert(handle);
@@ -667,7 +683,7 @@ static int refuse_changing(const char *filename, MPI_File *fh)
 {
     mpiox_error error;
 
-    mpiox_error_set(&error, MPIOX_E_IO, ESTALE, -1, -1, "open (subfiles that come and go all the time)");
+    mpiox_error_set(&error, MPIOX_E_IO, ESTALE, -1, -1, "open (the file, or its folder, is changed all the time)");
     return refuse_found(filename, error, fh);
 }
 

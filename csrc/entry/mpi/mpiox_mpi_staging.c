@@ -392,33 +392,58 @@ const char *mpiox_mpi_staging_name(const mpiox_mpi_staging *staging, const char 
     return staging->hidden && mpiox_storage_staging_name(mpiox_mpi_path(filename), room, PATH_MAX) ? room : filename;
 }
 
+/* It has its own name already: by a delegate that had opened it when others could not, or as a file of subfiles. */
+static bool is_named(const mpiox_mpi_staging *staging, const char *there)
+{
+    char path[PATH_MAX];
+    struct stat status;
+
+    return mpiox_storage_staging_final(there, path, sizeof path) && lstat(path, &status) == 0 &&
+           (staging->inode == 0 ||
+            ((uint64_t)status.st_dev == staging->device && (uint64_t)status.st_ino == staging->inode));
+}
+
 /* The delegates do not have it: it needs no other name. 0, or *error. */
-static int unhide(const char *name, mpiox_error *error)
+static int unhide(const mpiox_mpi_staging *staging, const char *there, mpiox_error *error)
 {
     struct stat status;
     bool renamed;
-    const int code = stat(name, &status) != 0 ? errno
-                                              : mpiox_storage_staging_end(name, 0, (uint64_t)status.st_dev,
-                                                                          (uint64_t)status.st_ino, &renamed);
+    int code = stat(there, &status) == 0 ? 0 : errno;
 
     if (code == 0)
+        code = mpiox_storage_staging_end(there, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
+    if (code == 0 || (code == ENOENT && is_named(staging, there)))
         return MPIOX_OK;
-    return mpiox_error_set(error, MPIOX_E_IO, code, -1, -1,
-                           "open (the file does not get its own name: somebody has changed the folder meanwhile)");
+    return mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "open (a file made in it does not get its own name)");
+}
+
+/* Does the path lead to another folder by now? */
+static bool leads_elsewhere(const mpiox_mpi_staging *staging, const char *name)
+{
+    struct stat held, now;
+    const int folder = mpiox_storage_staging_folder(name);
+    const bool known = folder > 0 && fstat(folder, &now) == 0 && fstat(staging->folder, &held) == 0;
+
+    if (folder > 0)
+        close(folder);
+    return known && (held.st_dev != now.st_dev || held.st_ino != now.st_ino);
 }
 
 /* It was not opened, or as another one. What the MPI library has made in a folder that has got that path since goes,
  * too. */
 static void unmake(const mpiox_mpi_staging *staging, const char *name, const char *there)
 {
-    if (staging->inode != 0) {
+    if (!staging->hidden) {
+        unlink(name);
+    } else if (staging->inode != 0) {
         mpiox_storage_staging_remove(there, staging->device, staging->inode);
-        mpiox_storage_staging_remove_empty(name);
-        return;
+        if (leads_elsewhere(staging, name))
+            mpiox_storage_staging_remove_empty(name);
+    } else {
+        if (mpiox_mpi_subfiles_remove(there) == EILSEQ)
+            unlink(there);
+        mpiox_storage_staging_forget(there);
     }
-    if (mpiox_mpi_subfiles_remove(there) == EILSEQ)
-        unlink(there);
-    mpiox_storage_staging_forget(there);
 }
 
 /* Rank 0, of what it has made. 0, or *error. */
@@ -428,10 +453,8 @@ static int settle_made(const mpiox_mpi_staging *staging, const char *name, bool 
     char room[PATH_MAX];
     const char *there = where_made(staging, name, room);
 
-    if (!opened)
+    if (!opened || (staging->hidden && !through_delegates && unhide(staging, there, error) != MPIOX_OK))
         unmake(staging, name, there);
-    else if (!through_delegates)
-        unhide(there, error);
     if (staging->guard > 0)
         close(staging->guard);
     if (staging->folder > 0)
