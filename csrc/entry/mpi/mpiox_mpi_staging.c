@@ -414,7 +414,7 @@ static int unhide(const mpiox_mpi_staging *staging, const char *there, mpiox_err
         code = mpiox_storage_staging_end(there, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
     if (code == 0 || (code == ENOENT && is_named(staging, there)))
         return MPIOX_OK;
-    return mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "open (a file made in it does not get its own name)");
+    return mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "open (the new file does not get its own name)");
 }
 
 /* Does the path lead to another folder by now? */
