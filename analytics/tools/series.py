@@ -87,15 +87,20 @@ class Series:
         """From the begin of the first step to the end of the last one."""
         return Period(self.first, self.first + self.step_s * len(self.values))
 
+    def _bounds(self, period: Period) -> tuple[float, float]:
+        """Return a period's begin and end in steps from the first one; what is nearly a step's begin is that begin."""
+        low, high = (_near((bound - self.first) / self.step_s) for bound in (period.start, period.end))
+        return low, high
+
     def _numbers(self, period: Period, edges: Edges) -> tuple[int, int]:
         """Return the numbers of the first step of a period and of the one behind the last."""
         if edges not in EDGES:
             raise SeriesError(f"edges cannot be {edges!r}; choose {', '.join(EDGES)}")
-        low, high = ((bound - self.first) / self.step_s for bound in (period.start, period.end))
+        low, high = self._bounds(period)
         if period.end <= period.start:
-            return _ceil(low), _ceil(low)
-        first = _ceil(low) if edges == "begin" else _floor(low)
-        end = _ceil(high)
+            return math.ceil(low), math.ceil(low)
+        first = math.ceil(low) if edges == "begin" else math.floor(low)
+        end = math.ceil(high)
         if end - first > _MOST_STEPS:
             raise SeriesError(f"{period}: more than {_MOST_STEPS:,} steps of {self.step_s:g} s")
         return first, end
@@ -115,9 +120,11 @@ class Series:
             values[low - first : high - first] = self.values[low:high]
         start = self.first + first * self.step_s
         if edges == "share" and not self.level:
-            begins = start + self.step_s * np.arange(end - first)
-            overlap = np.minimum(begins + self.step_s, period.end) - np.maximum(begins, period.start)
-            values *= np.clip(overlap / self.step_s, 0.0, 1.0)[:, None]
+            # the same bounds as above: what one period does not count of a step, the period beside it does
+            start_step, end_step = self._bounds(period)
+            steps = np.arange(first, end)
+            overlap = np.minimum(steps + 1, end_step) - np.maximum(steps, start_step)
+            values *= np.clip(overlap, 0.0, 1.0)[:, None]
         return dataclasses.replace(self, first=start, values=values)
 
     # ---- values ------------------------------------------------------------------------------------------------------
@@ -168,14 +175,9 @@ class Series:
         return dataclasses.replace(self, names=tuple(names), values=values)
 
 
-def _ceil(number: float) -> int:
-    near = round(number)
-    return near if abs(number - near) <= _SAME else math.ceil(number)
-
-
-def _floor(number: float) -> int:
-    near = round(number)
-    return near if abs(number - near) <= _SAME else math.floor(number)
+def _near(number: float) -> float:
+    whole = round(number)
+    return whole if abs(number - whole) <= _SAME else number
 
 
 def from_rows(

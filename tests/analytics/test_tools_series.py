@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpiio_ext.analytics.tools.moments import MomentError, Period, moment, shown
@@ -112,6 +112,8 @@ BOUNDS = st.floats(0.0, 300.0, allow_nan=False)
     st.sampled_from([1.0, 5.0, 60.0]),
     st.integers(0, 2**32),
 )
+@example([0.0, 1.192092896e-07, 1.0], "share", 0.0, 1.0, 0)  # a bound that is nearly a step's begin
+@example([0.0, 0.9999999, 1.0], "share", 0.0, 1.0, 0)
 def test_parts_of_a_period_add_up_to_the_whole(
     bounds: list[float], edges: Any, first: float, step: float, seed: int
 ) -> None:
