@@ -152,12 +152,23 @@ static int anybody_has(int parts)
     return count < 0 ? -errno : memchr(marks, '-', (size_t)count) != NULL;
 }
 
+/* A file that was made when this one had been deleted: what lies beside it is that file's. (It is made first.) */
+static bool is_of_another(const char *staging, uint64_t device, uint64_t inode)
+{
+    struct stat status;
+    return lstat(staging, &status) == 0 && !mpiox_storage_staging_has_name(staging, device, inode);
+}
+
 int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, uint64_t inode, bool *renamed)
 {
     const int fd = open_parts(staging, O_RDWR);
     *renamed = false;
     if (fd < 0) /* without it nobody knows who else has bytes of the file, if that is still there by this name */
         return errno != ENOENT ? errno : mpiox_storage_staging_has_name(staging, device, inode) ? ENODATA : 0;
+    if (is_of_another(staging, device, inode)) {
+        close(fd);
+        return 0;
+    }
     int code = pwrite(fd, "+", 1, part) == 1 ? 0 : errno;
     const int others = code == 0 ? anybody_has(fd) : 0;
     if (others < 0)

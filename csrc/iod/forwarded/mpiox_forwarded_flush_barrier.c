@@ -45,12 +45,17 @@ static void end_staging(mpiox_forwarded *forwarded, int32_t owner)
 {
     const mpiox_file *file = forwarded->file;
     char *path = file->staging ? mpiox_real_path(file->path) : NULL;
+    mpiox_error ignored;
     struct stat status;
     bool renamed;
 
     mpiox_forwarded_mark_failed(forwarded, owner);
-    if (path && (file->subfiles ? fstat(file->storage->fd, &status) : stat(path, &status)) == 0)
-        (void)mpiox_storage_staging_end(path, owner, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
+    if (path && mpiox_storage_pin(file->storage, &ignored) == MPIOX_OK) {
+        const int found = file->storage->fd >= 0 ? fstat(file->storage->fd, &status) : stat(path, &status);
+        mpiox_storage_unpin(file->storage);
+        if (found == 0)
+            (void)mpiox_storage_staging_end(path, owner, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
+    }
     free(path);
 }
 

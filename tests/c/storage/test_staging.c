@@ -105,6 +105,29 @@ static void test_nothing_else_is_touched(void)
     unlink(path);
 }
 
+/* Deleted, and made again under its name while somebody still writes the first one: that is not the second one's end. */
+static void test_a_name_that_is_made_again(void)
+{
+    struct stat first;
+    bool renamed;
+    CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 2), 0);
+    CHECK_EQUAL(mpiox_storage_staging_begin(staging, 0), 0);
+    const int fd = open(staging, O_WRONLY);
+    CHECK(fd >= 0 && fstat(fd, &first) == 0);
+    mpiox_storage_staging_remove(staging, (uint64_t)first.st_dev, (uint64_t)first.st_ino);
+    CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 2), 0);
+    for (int part = 0; part < 2; part++)
+        CHECK_EQUAL(mpiox_storage_staging_begin(staging, part), 0);
+    CHECK_EQUAL(mpiox_storage_staging_end(staging, 0, (uint64_t)first.st_dev, (uint64_t)first.st_ino, &renamed), 0);
+    CHECK(!renamed && is_pending(0));
+    CHECK_EQUAL(end(1, &renamed), 0);
+    CHECK(!renamed && is_there(staging) && !is_there(path));
+    CHECK_EQUAL(end(0, &renamed), 0);
+    CHECK(renamed && is_there(path));
+    close(fd);
+    unlink(path);
+}
+
 /* Who has bytes of the file is not known any more: it does not get its name. */
 static void test_what_lies_beside_it_is_gone(void)
 {
@@ -313,6 +336,7 @@ int main(int argc, char **argv)
     test_names();
     test_the_last_gives_the_name();
     test_nothing_else_is_touched();
+    test_a_name_that_is_made_again();
     test_what_lies_beside_it_is_gone();
     test_leftovers();
     test_a_folder_that_is_renamed();
