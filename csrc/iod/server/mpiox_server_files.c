@@ -526,31 +526,43 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
 }
 
 /* Its parts are not all there from now on; what it is closed with says when they are. Another thread may be just saying
- * that they are, of an earlier close: this comes after it. */
-static int begin_staging(mpiox_server *server, const mpiox_slot *slot)
+ * that they are, of an earlier close: this comes after it. False: it could not, or the folder is not the one in which
+ * the file was opened. */
+static bool begin_staging(mpiox_server *server, const mpiox_slot *slot)
 {
     mpiox_storage *storage = server->files[slot->file].storage;
+    mpiox_file_record *record = record_of(server, slot->file);
     char room[PATH_MAX];
     const char *path = mpiox_server_staging_path(server, slot->file, room);
     pthread_mutex_unlock(&server->lock);
     while (atomic_load(&server->files[slot->file].drain.ending))
         poll(NULL, 0, 1);
-    const int failed = mpiox_storage_staging_begin(path, server->options.delegate);
-    mpiox_storage_subfiles_say_written(storage);
+    const bool is_in_folder = mpiox_storage_staging_has_name(path, record->device, record->inode),
+               begun = is_in_folder && mpiox_storage_staging_begin(path, server->options.delegate) == 0;
+    if (begun)
+        mpiox_storage_subfiles_say_written(storage);
     pthread_mutex_lock(&server->lock);
-    atomic_fetch_or(&record_of(server, slot->file)->flags, MPIOX_FILE_HIDDEN);
-    if (failed == 0)
-        return MPIOX_OK;
-    atomic_fetch_sub(&record_of(server, slot->file)->openers, 1);
-    return MPIOX_E_IO;
+    if (begun)
+        atomic_fetch_or(&record->flags, MPIOX_FILE_HIDDEN);
+    return begun;
 }
 
-/* Whether the folder is the one in which the file was opened. */
-static bool is_in_folder(const mpiox_server *server, int32_t file)
+/* The opener leaves. The last one leaves its place to the drain; a record that was made for it goes, and touches no
+ * staging name. */
+static void give_up(mpiox_server *server, int32_t file, bool was_made)
 {
-    char room[PATH_MAX];
-    const mpiox_file_record *record = record_of(server, file);
-    return mpiox_storage_staging_has_name(mpiox_server_staging_path(server, file, room), record->device, record->inode);
+    mpiox_file_record *record = record_of(server, file);
+    if (atomic_load(&record->openers) > 1) {
+        atomic_fetch_sub(&record->openers, 1);
+        return;
+    }
+    if (was_made)
+        atomic_fetch_and(&record->flags, ~(MPIOX_FILE_HIDDEN | MPIOX_FILE_SCRATCH));
+    if (was_made && mpiox_server_close_alone(server, file))
+        return;
+    server->files[file].drain.number = ++server->closings;
+    atomic_fetch_or(&record->flags, MPIOX_FILE_DRAINING);
+    mpiox_server_wake(server);
 }
 
 /* The delegate is going to have bytes of a file with a staging name, or copies of them. */
@@ -558,14 +570,12 @@ static int open_staging(mpiox_server *server, const mpiox_slot *slot)
 {
     mpiox_server_file *file = &server->files[slot->file];
     char room[PATH_MAX];
-    const bool hidden = (slot->arg[0] & MPIOX_FILE_HIDDEN) != 0;
+    const bool was_made = file->folder <= 0;
     if (mpiox_server_keep_folder(server, slot->file, slot->text) != 0 ||
-        (hidden && !is_in_folder(server, slot->file))) {
-        atomic_fetch_sub(&record_of(server, slot->file)->openers, 1);
+        ((slot->arg[0] & MPIOX_FILE_HIDDEN) != 0 && !begin_staging(server, slot))) {
+        give_up(server, slot->file, was_made);
         return MPIOX_E_IO;
     }
-    if (hidden && begin_staging(server, slot) != MPIOX_OK)
-        return MPIOX_E_IO;
     if (file->guard <= 0)
         file->guard = mpiox_storage_staging_guard(mpiox_server_staging_path(server, slot->file, room));
     return MPIOX_OK;

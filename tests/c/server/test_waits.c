@@ -1,5 +1,6 @@
 /*
- * test_waits.c - what an open of a delegate waits for: what an earlier job has left, and the end of an earlier close.
+ * test_waits.c - what an open of a delegate waits for: what an earlier job has left, and the end of an earlier close;
+ *                and that one that fails leaves nothing.
  *
  *   test_waits FOLDER
  */
@@ -107,6 +108,44 @@ static void ending(void)
     mpiox_storage_staging_remove(staging, (uint64_t)status.st_dev, (uint64_t)status.st_ino);
 }
 
+static int descriptors(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* More of them than there are records. */
+static void opens_that_fail(void)
+{
+    const mpiox_server_options options = options_for(PAGE, 4);
+    const int flags = MPIOX_FILE_WRITABLE | MPIOX_FILE_STAGED | MPIOX_FILE_HIDDEN;
+    char name[sizeof staging + 16];
+    running delegate;
+    const mpiox_cache *cache = start_server(&delegate, &options);
+    const int id = mpiox_ring_join(cache), before = descriptors();
+    for (int i = 0; i < MPIOX_CACHE_MAX_FILES + 3; i++) {
+        snprintf(name, sizeof name, "%s.%d", staging, i);
+        make_file(name, "bytes", 5); /* nothing lies beside it */
+        CHECK_EQUAL(open_shared(cache, name, flags, 1, 1), MPIOX_E_IO);
+    }
+    make_file(path, "bytes", 5);
+    const int file = open_shared(cache, path, MPIOX_FILE_READABLE, 1, 1);
+    CHECK(file >= 0);
+    CHECK_EQUAL(close_shared(cache, file), MPIOX_OK); /* behind the closes of those */
+    for (int i = 0; i < 2000 && descriptors() != before; i++)
+        usleep(1000);
+    CHECK_EQUAL(descriptors(), before);
+    for (int i = 0; i < MPIOX_CACHE_MAX_FILES + 3; i++) {
+        snprintf(name, sizeof name, "%s.%d", staging, i);
+        CHECK_EQUAL(unlink(name), 0);
+    }
+    leave(cache, id);
+    CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
+    unlink(path);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -116,5 +155,6 @@ int main(int argc, char **argv)
         return 2;
     adopting();
     ending();
+    opens_that_fail();
     return check_exit();
 }
