@@ -14,6 +14,7 @@
 #include "mpiox_cache_kept.h"
 #include "mpiox_process_notify.h"
 
+enum { RANGE_BYTES = 128 }; /* of a range in a line, and of how many more there are */
 enum { TEXT_BYTES = 2400 }; /* room for a path and MPIOX_CACHE_ERRORS ranges */
 
 /* The kernel takes away the cores that the process must not use. */
@@ -135,6 +136,9 @@ static int tell_lost(const mpiox_server_lost *lost, int count)
     mpiox_error_text(&lost->error, mpiox_cache_shown_name(lost->path, room, sizeof room), text, TEXT_BYTES);
     for (; named < count && is_of_the_same(lost, &lost[named]); named++) {
         const size_t used = strlen(text);
+
+        if (used > sizeof text - RANGE_BYTES) /* the next line goes on */
+            break;
 
         more += lost[named].more;
         (void)snprintf(text + used, sizeof text - used, "%s at offset %" PRId64 ", length %" PRId64,
