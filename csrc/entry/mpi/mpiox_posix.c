@@ -192,11 +192,24 @@ ONE(long, -1, pathconf, (const char *path, int which), (path, which), AT_FDCWD, 
 ONE(int, -1, name_to_handle_at, (int folder, const char *path, struct file_handle *handle, int *mount, int flags),
     (folder, path, handle, mount, flags), folder, path)
 
-/* A pattern that is a name; nothing is called like another one. */
+/* A pattern that is a name; nothing is called like another one. With functions of its own a program may be older than
+ * gl_lstat (glibc 2.27), which it does not set: it gets the function that calls gl_stat alone. */
+#if defined(__x86_64__)
+#define BEFORE_LSTAT "GLIBC_2.2.5"
+#else
+#define BEFORE_LSTAT "GLIBC_2.17"
+#endif
+#define GLOB_PARAMETERS(type)                                                                                          \
+    (const char *restrict pattern, int flags, int (*fails)(const char *, int), type *restrict out)
 #define GLOB(suffix)                                                                                                   \
-    ONE(int, GLOB_ABORTED, glob##suffix,                                                                               \
-        (const char *restrict pattern, int flags, int (*fails)(const char *, int), glob##suffix##_t *restrict out),    \
-        (pattern, flags, fails, out), AT_FDCWD, pattern)
+    NEXT(int, glob##suffix, GLOB_PARAMETERS(glob##suffix##_t))                                                         \
+    int glob##suffix GLOB_PARAMETERS(glob##suffix##_t)                                                                 \
+    {                                                                                                                  \
+        WAIT(AT_FDCWD, pattern);                                                                                       \
+        void *older = flags & GLOB_ALTDIRFUNC ? dlvsym(RTLD_NEXT, "glob" #suffix, BEFORE_LSTAT) : NULL;                \
+        type_of_glob##suffix *next = older != NULL ? (type_of_glob##suffix *)older : next_glob##suffix();              \
+        return next != NULL ? next(pattern, flags, fails, out) : (errno = ENOSYS, GLOB_ABORTED);                       \
+    }
 
 GLOB()
 GLOB(64)
