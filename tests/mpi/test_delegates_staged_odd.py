@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support import subfiles
-from support.launch import launcher, mpi_family
+from support import cbuild, subfiles
+from support.launch import PROGRAMS, launcher, mpi_family
 from support.processes import job
 from support.staged import PARTS, RANKS, asked, hints, names, whole
 
@@ -118,6 +118,46 @@ def test_a_name_that_is_too_long_for_a_staging_name(tmp_path: pathlib.Path) -> N
     assert [line.partition(" (")[0] for line in lines] == [
         f"mpiio_ext: {path.name}: no name for what is not all written yet" for path in paths[1:]], said  # fmt: skip
     assert all("(File name too long)" in line for line in lines), said
+
+
+def test_a_file_that_is_opened_again_by_a_longer_name(tmp_path: pathlib.Path) -> None:
+    """Its staging name is too long for OMPIO then, by which it is opened while it is written."""
+    code = """
+        os.chdir(folder)
+        name = "x" * (239 - len(os.getcwd()))
+        write(name).Close()
+        say("closed", name in os.listdir())
+        fh, found = MPI.File.Open(comm, os.path.join(os.getcwd(), name), MPI.MODE_RDONLY), bytearray(100000)
+        fh.Read_at_all(comm.rank * 100000, found)
+        fh.Close()
+        assert found == bytes([65 + comm.rank]) * 100000
+        say("read")
+    """
+    with job(program(code, tmp_path), tmp_path / "log", hints(mpiox_drain_rate="2m")) as running:
+        assert running.status(LIMIT_S) == 0 and not running.left(LIMIT_S), running.text()
+        assert running.text().split("\n")[:2] == ["closed False", "read"], running.text()
+
+
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize("left", [0, 2])
+def test_a_part_of_a_delegate_that_was_killed_in_an_open(tmp_path: pathlib.Path, left: int,
+                                                        parts: dict[str, int]) -> None:  # fmt: skip
+    """Another delegate cannot open the file, so that it needs no staging name: nobody else ends that part."""
+    preload = cbuild.compile_c([cbuild.compiler(), *cbuild.FLAGS, "-shared", "-fPIC", str(PROGRAMS / "left_part.c"),
+                                "-ldl"], "left_part.so")  # fmt: skip
+    faults = {"MPIOX_TESTING": "1", "MPIOX_FAULT": "op=open,rank=1,path=*file.*,errno=EIO"}
+    env = hints(mpiox_delegates=3, mpiox_delegate_mode="thread", **parts) | faults
+    env |= {"LEFT_PART": str(left), "LD_PRELOAD": f"{preload}:{env['LD_PRELOAD']}"}
+    code = """
+        fh = write(folder + "/file")
+        say("open", sorted(name for name in os.listdir(folder) if "file" in name))
+        fh.Close()
+    """
+    with job(program(code, tmp_path, ranks=1), tmp_path / "log", env) as running:
+        assert running.status(LIMIT_S) == 0 and not running.left(LIMIT_S), running.text()
+        said = running.text()
+    assert f"open {['file', *(['file.subfiles'] if parts else [])]}" in said.splitlines(), said
+    assert whole(tmp_path / "file") == CONTENT[:100000]
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

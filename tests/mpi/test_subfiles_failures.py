@@ -244,6 +244,16 @@ def test_a_folder_that_takes_no_file(folder: pathlib.Path, refused: tuple[str, .
     assert not list(folder.iterdir())
 
 
+@pytest.mark.parametrize("way", ["plain", "staged"])
+def test_a_rank_that_cannot_open_what_was_made(folder: pathlib.Path, way: str) -> None:
+    """Why is looked for before it goes: it is no file that is not there."""
+    launch = run(folder, WRITE, "5000", MPIOX_HINTS=HINTS + WAYS[way],
+                 MPIOX_FAULT="op=open,rank=1,path=*.subfiles/*,errno=EIO")  # fmt: skip
+    text = failed_everywhere(launch, "open")
+    assert "(a file of subfiles)" in text and "No such file" not in text, launch.describe()
+    assert not list(folder.iterdir())
+
+
 # ---- a real disk -----------------------------------------------------------------------------------------------------
 
 #: Size of `small_disk`.

@@ -75,7 +75,7 @@ static const char *advice(const mpiox_error *error)
     case EIO:
         return "the device or file server reported a failure; the data in this range is not reliable";
     case ESTALE:
-        return "the file server lost the file; open it again";
+        return "the file was removed or replaced meanwhile; open it again";
     default:
         break;
     }

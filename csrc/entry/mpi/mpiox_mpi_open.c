@@ -385,9 +385,6 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
                 handle->why_native = handle->path_unknown && opened ? which_file : why_not;
         }
         own->changed = companion.changed;
-        if (opened && !own->changed) {
-            mpiox_mpi_report_no_delegates(handle);
-        }
     }
     if (!o->wanted && o->looks)
         own->changed = mpiox_mpi_subfiles_have_come(comm, handle == NULL || handle->path_unknown ? NULL : handle->path,
@@ -476,7 +473,8 @@ static void close_opened(MPI_Comm comm, MPI_File *fh)
     *fh = MPI_FILE_NULL;
 }
 
-/* No rank can follow the MPI library, which has opened the index, or failed to. Collective. */
+/* No rank can follow the MPI library, which has opened the index, or failed to. What was made goes when all have seen
+ * why. Collective. */
 static int refuse_subfiles(MPI_Comm comm, mpiox_handle *handle, const opening *o, const char *name, own_opening *own,
                            MPI_File *fh)
 {
@@ -491,9 +489,10 @@ static int refuse_subfiles(MPI_Comm comm, mpiox_handle *handle, const opening *o
         mpiox_error_set(&error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open (a file of subfiles)");
     PMPI_Comm_rank(comm, &error.rank);
     close_opened(comm, fh);
+    mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
     if (own->writer != NULL)
         mpiox_mpi_subfiles_end(own->writer, true, &ignored);
-    if (o->subfiles.made && error.rank == 0 && handle != NULL)
+    if (o->subfiles.made && error.rank == 0 && !o->staging.hidden)
         mpiox_mpi_subfiles_remove(path);
     result = mpiox_mpi_error_raise(MPI_FILE_NULL, handle != NULL ? handle->path : "", &error);
     discard(handle);
@@ -630,13 +629,13 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
     }
     const bool through = handle != NULL && handle->forwarded != NULL,
                fails = o->subfiles.is && !mpiox_handle_is_managed(handle),
-               missing = o->staging.made && !fails && !own->opened; /* on some rank, if not on all */
+               missing = o->staging.made && !own->opened; /* on some rank, if not on all */
 
     if (own->writer != NULL && o->staging.made && opened && !through && !fails)
         mpiox_mpi_subfiles_reveal(own->writer);
-    mpiox_mpi_staging_opened(comm, &o->staging, name, opened && !fails && !missing, through, own->hold, &refused);
     if (fails)
         return refuse_subfiles(comm, handle, o, name, own, fh);
+    mpiox_mpi_staging_opened(comm, &o->staging, name, opened && !missing, through, own->hold, &refused);
     if (missing && opened)
         return refuse_partly(handle, filename, fh);
     if (kept) {
@@ -649,6 +648,7 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
         return refuse_opened(comm, filename, kept, &refused, fh);
     }
     if (kept) {
+        mpiox_mpi_report_no_delegates(handle);
         mpiox_mpi_show_hints(comm, filename, *fh);
         return result;
     }

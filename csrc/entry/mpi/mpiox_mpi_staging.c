@@ -274,8 +274,11 @@ static int make_one(const mpiox_mpi_staging_opening *opening, const mpiox_servic
     make_striped(opening, there, out);
     int code = mpiox_storage_staging_create(there, out->made, service->count);
 
-    if (code == 0 && lstat(there, &status) != 0)
+    if (code == 0 && lstat(there, &status) != 0) {
         code = errno;
+        mpiox_storage_staging_forget(there);
+        unlink(there);
+    }
     if (code == 0) {
         out->guard = mpiox_storage_staging_guard(there);
         out->device = (uint64_t)status.st_dev;
@@ -295,6 +298,15 @@ static bool suits_library(const char *filename, const char *name)
 #else
     return filename != NULL && name != NULL;
 #endif
+}
+
+/* It was made by a shorter one. */
+static bool does_not_suit(const mpiox_mpi_staging_opening *opening, const mpiox_mpi_staging *out)
+{
+    char name[PATH_MAX];
+
+    return out->hidden && mpiox_storage_staging_name(mpiox_mpi_path(opening->filename), name, sizeof name) &&
+           !suits_library(opening->filename, name);
 }
 
 static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *service, mpiox_mpi_staging *out)
@@ -348,8 +360,11 @@ mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *openi
     mpiox_error_clear(&out.error);
     if (service != NULL && mpiox_mpi_path_is_posix(opening->filename) && mpiox_forwarded_may_hold(service)) {
         *hold = find(service, mpiox_mpi_path(opening->filename), &out.hidden);
-        if (!goes_through(opening))
+        if (!goes_through(opening) || does_not_suit(opening, &out))
             make_whole(service, mpiox_mpi_path(opening->filename), hold, &out);
+        if (does_not_suit(opening, &out))
+            mpiox_error_set(&out.error, MPIOX_E_IO, ENAMETOOLONG, -1, -1,
+                            "open (by the name that it has until it is written)");
         out.held = *hold != NULL;
         if (out.error.code == MPIOX_OK && out.held && mpiox_forwarded_hold_is_copied(*hold) &&
             !(opening->amode & MPI_MODE_RDONLY) &&
@@ -392,6 +407,12 @@ const char *mpiox_mpi_staging_name(const mpiox_mpi_staging *staging, const char 
     return staging->hidden && mpiox_storage_staging_name(mpiox_mpi_path(filename), room, PATH_MAX) ? room : filename;
 }
 
+static bool is_another(const mpiox_mpi_staging *staging, const struct stat *status)
+{
+    return staging->inode != 0 &&
+           ((uint64_t)status->st_dev != staging->device || (uint64_t)status->st_ino != staging->inode);
+}
+
 /* It has its own name already: by a delegate that had opened it when others could not, or as a file of subfiles. */
 static bool is_named(const mpiox_mpi_staging *staging, const char *there)
 {
@@ -399,20 +420,24 @@ static bool is_named(const mpiox_mpi_staging *staging, const char *there)
     struct stat status;
 
     return mpiox_storage_staging_final(there, path, sizeof path) && lstat(path, &status) == 0 &&
-           (staging->inode == 0 ||
-            ((uint64_t)status.st_dev == staging->device && (uint64_t)status.st_ino == staging->inode));
+           !is_another(staging, &status);
 }
 
-/* The delegates do not have it: it needs no other name. 0, or *error. */
+/* The delegates do not have it: it needs no other name. A part that one of them had begun when it died nobody else
+ * ends, and none has bytes yet. 0, or *error. */
 static int unhide(const mpiox_mpi_staging *staging, const char *there, mpiox_error *error)
 {
+    const mpiox_service *service = mpiox_service_current();
+    const int parts = service != NULL ? service->count : 1;
     struct stat status;
-    bool renamed;
-    int code = stat(there, &status) == 0 ? 0 : errno;
+    bool renamed = false;
+    int code = lstat(there, &status) == 0 ? 0 : errno;
 
-    if (code == 0)
-        code = mpiox_storage_staging_end(there, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
-    if (code == 0 || (code == ENOENT && is_named(staging, there)))
+    if (code == 0 && is_another(staging, &status))
+        code = ENOENT;
+    for (int part = 0; code == 0 && !renamed && part < parts; part++)
+        code = mpiox_storage_staging_end(there, part, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
+    if (code == 0 || ((code == ENOENT || (code == EEXIST && staging->inode != 0)) && is_named(staging, there)))
         return MPIOX_OK;
     return mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "open (the new file does not get its own name)");
 }
