@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import pathlib
+import platform
+import subprocess
 import textwrap
 
 import pytest
 
+from support import cbuild
 from support.cbuild import mpi_program
-from support.launch import mpi_run, python_alone, python_run
+from support.launch import PROGRAMS, mpi_run, preload_environment, python_alone, python_run
 from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -58,6 +61,17 @@ def test_functions_find_what_is_closed(tmp_path: pathlib.Path, extension: str, w
         left[close] = contents(folder)
     assert said["staged"] == said["written"]
     assert left["staged"] == left["written"]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="that version is x86_64's")
+def test_glob_of_an_old_program(tmp_path: pathlib.Path) -> None:
+    """It has no function for gl_lstat, which only the newest glob() calls."""
+    (tmp_path / "file").touch()
+    source = str(PROGRAMS / "old_glob.c")
+    program = cbuild.compile_c([cbuild.compiler(), *cbuild.FLAGS, "-D_GNU_SOURCE", source], "old_glob")
+    done = subprocess.run([program, tmp_path / "file"], env=preload_environment(), capture_output=True, text=True,
+                          timeout=60, check=True)  # fmt: skip
+    assert done.stdout == "0 1 1\n", done
 
 
 @pytest.mark.parametrize("preload", [True, *slow(False)], ids=["preloaded", "linked"])
