@@ -133,7 +133,7 @@ def test_a_file_that_is_opened_again_by_a_longer_name(tmp_path: pathlib.Path) ->
         assert found == bytes([65 + comm.rank]) * 100000
         say("read")
     """
-    with job(program(code, tmp_path), tmp_path / "log", hints(mpiox_drain_rate="2m")) as running:
+    with job(program(code, tmp_path), tmp_path / "log", hints(mpiox_drain_rate=1)) as running:
         assert running.status(LIMIT_S) == 0 and not running.left(LIMIT_S), running.text()
         assert running.text().split("\n")[:2] == ["closed False", "read"], running.text()
 

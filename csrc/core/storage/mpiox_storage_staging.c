@@ -152,11 +152,15 @@ static int anybody_has(int parts)
     return count < 0 ? -errno : memchr(marks, '-', (size_t)count) != NULL;
 }
 
-/* A file that was made when this one had been deleted: what lies beside it is that file's. (It is made first.) */
+/* A file that was made when this one had been deleted: what lies beside it is that file's. (It is made first.) Not one
+ * of which that cannot be told. */
 static bool is_of_another(const char *staging, uint64_t device, uint64_t inode)
 {
     struct stat status;
-    return lstat(staging, &status) == 0 && !mpiox_storage_staging_has_name(staging, device, inode);
+    if (lstat(staging, &status) != 0 || is_it(&status, device, inode))
+        return false;
+    const int code = mpiox_storage_subfiles_first(staging, &status);
+    return code == EILSEQ || (code == 0 && !is_it(&status, device, inode));
 }
 
 int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, uint64_t inode, bool *renamed)

@@ -599,18 +599,27 @@ int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, int guard, bool
 
 /* ---- files that others bring to their end ------------------------------------------------------------------------ */
 
-bool mpiox_storage_subfiles_is_first(const char *path, uint64_t device, uint64_t inode)
+int mpiox_storage_subfiles_first(const char *path, struct stat *status)
 {
     mpiox_storage_subfiles subfiles;
     char first[PATH_MAX];
-    struct stat status;
     const char *why;
-    if (!mpiox_storage_subfiles_is_index(path) || mpiox_storage_subfiles_read(path, &subfiles, &why) != 0)
-        return false;
-    const bool is = mpiox_storage_subfiles_path(&subfiles, 0, first, sizeof first) && lstat(first, &status) == 0 &&
-                    (uint64_t)status.st_dev == device && (uint64_t)status.st_ino == inode;
+    int code = mpiox_storage_subfiles_is_index(path) ? mpiox_storage_subfiles_read(path, &subfiles, &why) : EILSEQ;
+    if (code != 0)
+        return code;
+    if (!mpiox_storage_subfiles_path(&subfiles, 0, first, sizeof first))
+        code = ENAMETOOLONG;
+    else if (lstat(first, status) != 0)
+        code = errno;
     mpiox_storage_subfiles_free(&subfiles);
-    return is;
+    return code;
+}
+
+bool mpiox_storage_subfiles_is_first(const char *path, uint64_t device, uint64_t inode)
+{
+    struct stat status;
+    return mpiox_storage_subfiles_first(path, &status) == 0 && (uint64_t)status.st_dev == device &&
+           (uint64_t)status.st_ino == inode;
 }
 
 static int sync_all(const mpiox_storage_subfiles *subfiles)

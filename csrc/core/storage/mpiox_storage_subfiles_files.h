@@ -71,6 +71,8 @@ int mpiox_storage_subfiles_delete(const char *path);
 
 /* ---- of an index with a staging name ----------------------------------------------------------------------------- */
 
+/* What the first subfile of an index is. 0, EILSEQ (no index), or why it cannot be told. */
+int mpiox_storage_subfiles_first(const char *path, struct stat *status);
 /* Is the first subfile of the index at `path` that file? Any index. */
 bool mpiox_storage_subfiles_is_first(const char *path, uint64_t device, uint64_t inode);
 /* What this host has written to the subfiles of the index at `path` comes to stable storage. Any index. */

@@ -631,6 +631,8 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
                fails = o->subfiles.is && !mpiox_handle_is_managed(handle),
                missing = o->staging.made && !own->opened; /* on some rank, if not on all */
 
+    if (o->wanted && kept && !fails && !missing) /* before the file has its name */
+        mpiox_mpi_report_no_delegates(handle);
     if (own->writer != NULL && o->staging.made && opened && !through && !fails)
         mpiox_mpi_subfiles_reveal(own->writer);
     if (fails)
@@ -647,14 +649,12 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
             discard(handle);
         return refuse_opened(comm, filename, kept, &refused, fh);
     }
-    if (kept) {
-        mpiox_mpi_report_no_delegates(handle);
+    if (kept)
         mpiox_mpi_show_hints(comm, filename, *fh);
-        return result;
-    }
-    if (result != MPI_SUCCESS)
+    else if (result != MPI_SUCCESS)
         result = mpiox_mpi_error_of_open(comm, name, amode, result);
-    discard(handle);
+    if (!kept)
+        discard(handle);
     return result;
 }
 

@@ -362,7 +362,7 @@ mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *openi
         *hold = find(service, mpiox_mpi_path(opening->filename), &out.hidden);
         if (!goes_through(opening) || does_not_suit(opening, &out))
             make_whole(service, mpiox_mpi_path(opening->filename), hold, &out);
-        if (does_not_suit(opening, &out))
+        if (out.error.code == MPIOX_OK && does_not_suit(opening, &out))
             mpiox_error_set(&out.error, MPIOX_E_IO, ENAMETOOLONG, -1, -1,
                             "open (by the name that it has until it is written)");
         out.held = *hold != NULL;

@@ -50,12 +50,14 @@ static void end_staging(mpiox_forwarded *forwarded, int32_t owner)
     bool renamed;
 
     mpiox_forwarded_mark_failed(forwarded, owner);
-    if (path && mpiox_storage_pin(file->storage, &ignored) == MPIOX_OK) {
-        const int found = file->storage->fd >= 0 ? fstat(file->storage->fd, &status) : stat(path, &status);
+    const bool pinned = mpiox_storage_pin(file->storage, &ignored) == MPIOX_OK;
+    const bool found = (pinned && file->storage->fd >= 0 ? fstat(file->storage->fd, &status)
+                        : path                           ? stat(path, &status)
+                                                         : -1) == 0;
+    if (pinned)
         mpiox_storage_unpin(file->storage);
-        if (found == 0)
-            (void)mpiox_storage_staging_end(path, owner, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
-    }
+    if (path && found)
+        (void)mpiox_storage_staging_end(path, owner, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
     free(path);
 }
 

@@ -105,7 +105,7 @@ static void test_nothing_else_is_touched(void)
     unlink(path);
 }
 
-/* Deleted, and made again under its name while somebody still writes the first one: that is not the second one's end. */
+/* Deleted, and made again under its name while somebody still writes the first one, whose end is not its own. */
 static void test_a_name_that_is_made_again(void)
 {
     struct stat first;
