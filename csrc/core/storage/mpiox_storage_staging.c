@@ -212,6 +212,15 @@ bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t devic
     return mark != '+' && mpiox_storage_staging_has_name(staging, device, inode);
 }
 
+bool mpiox_storage_staging_is_unnamed(const char *staging, uint64_t device, uint64_t inode)
+{
+    const int fd = open_parts(staging, O_RDONLY);
+    const bool ended = fd >= 0 && anybody_has(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    return ended && mpiox_storage_staging_has_name(staging, device, inode);
+}
+
 /* ---- leftovers --------------------------------------------------------------------------------------------------- */
 
 int mpiox_storage_staging_guard(const char *staging)

@@ -42,6 +42,8 @@ int mpiox_storage_staging_left(const char *staging);
 bool mpiox_storage_staging_has_name(const char *staging, uint64_t device, uint64_t inode);
 /* Is the file still there by this name, and has this process bytes of it, as far as can be told? */
 bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t device, uint64_t inode);
+/* All parts have ended, and the file has not got its name yet: who ended the last one is giving it, or was killed. */
+bool mpiox_storage_staging_is_unnamed(const char *staging, uint64_t device, uint64_t inode);
 /* This process may have bytes of it, until the descriptor that is returned is closed. -1: that cannot be said. */
 int mpiox_storage_staging_guard(const char *staging);
 /* A leftover gets the staging name `aside`. 0 or an errno, EAGAIN where somebody may have bytes of it. */

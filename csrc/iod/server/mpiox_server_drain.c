@@ -426,16 +426,20 @@ static bool look_after_copies(mpiox_server *server, int32_t number)
     char room[PATH_MAX];
     const bool gone = file->drain.orphaned || (server->peers.gone_s != NULL &&
                                                server->peers.gone_s(server->peers.context, record->part) > gone_s);
+    bool renamed;
+    const char *path = mpiox_server_staging_path(server, number, room);
     begin_call(server, file);
-    const bool needed = mpiox_storage_staging_pending(mpiox_server_staging_path(server, number, room), record->part,
-                                                      record->device, record->inode);
+    const bool needed = mpiox_storage_staging_pending(path, record->part, record->device, record->inode),
+               unnamed = !needed && mpiox_storage_staging_is_unnamed(path, record->device, record->inode);
+    if (unnamed && gone) /* it was killed before it gave the file its name */
+        (void)mpiox_storage_staging_end(path, record->part, record->device, record->inode, &renamed);
     end_call(server, file);
     file->drain.again = mpiox_now() + look_s;
     if (atomic_load(&record->openers) > 1) /* for who has it open they are to be flushed or discarded */
         return true;
     if (!needed) {
         mpiox_server_discard_copies(server, number);
-        if (file->frames.count == 0 && mpiox_server_close_alone(server, number))
+        if ((gone || !unnamed) && file->frames.count == 0 && mpiox_server_close_alone(server, number))
             atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
     } else if (gone) {
         file->drain.restores = file->drain.soon = true;

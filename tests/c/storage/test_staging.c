@@ -41,6 +41,13 @@ static bool is_pending(int part)
     return mpiox_storage_staging_pending(staging, part, (uint64_t)status.st_dev, (uint64_t)status.st_ino);
 }
 
+static bool is_unnamed(void)
+{
+    struct stat status = {.st_ino = 0};
+    (void)stat(staging, &status);
+    return mpiox_storage_staging_is_unnamed(staging, (uint64_t)status.st_dev, (uint64_t)status.st_ino);
+}
+
 static void test_names(void)
 {
     char name[PATH_MAX], back[PATH_MAX], longest[NAME_MAX + 1];
@@ -95,8 +102,10 @@ static void test_nothing_else_is_touched(void)
     CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 1), 0); /* what lay beside no file is nobody's */
     CHECK(!is_there("elsewhere"));
     touch(path);
+    CHECK_EQUAL(mpiox_storage_staging_begin(staging, 0), 0);
+    CHECK(!is_unnamed());
     CHECK_EQUAL(end(0, &renamed), EEXIST);
-    CHECK(!renamed && is_there(staging));
+    CHECK(!renamed && is_there(staging) && is_unnamed());
     unlink(path);
     CHECK_EQUAL(mpiox_storage_staging_end(staging, 0, 0, 0, &renamed), 0); /* another file has the staging name */
     CHECK(!renamed && !is_there(path));
