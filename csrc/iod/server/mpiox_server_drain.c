@@ -43,6 +43,8 @@ static const double quiet_s = 1;    /* an open file is written when nothing has 
 static const double ready_at = 0.9; /* of the interval between checkpoints */
 static const double look_s = 0.25;  /* copies: whether the originals are in the file is looked at so often */
 static const double gone_s = 2;     /* who has the originals in its memory, too, writes them before that */
+/* Copies wait so long for the name: it may clash for good, and two delegates must not wait for each other's end. */
+static const double unnamed_s = 20;
 
 enum { MUCH = 4 }; /* times as long: another interval than that between files of one checkpoint */
 
@@ -434,12 +436,14 @@ static bool look_after_copies(mpiox_server *server, int32_t number)
     if (unnamed && gone) /* it was killed before it gave the file its name */
         (void)mpiox_storage_staging_end(path, record->part, record->device, record->inode, &renamed);
     end_call(server, file);
+    file->drain.unnamed_since = !unnamed ? 0 : file->drain.unnamed_since > 0 ? file->drain.unnamed_since : mpiox_now();
+    const bool waits = unnamed && !gone && mpiox_now() - file->drain.unnamed_since < unnamed_s;
     file->drain.again = mpiox_now() + look_s;
     if (atomic_load(&record->openers) > 1) /* for who has it open they are to be flushed or discarded */
         return true;
     if (!needed) {
         mpiox_server_discard_copies(server, number);
-        if ((gone || !unnamed) && file->frames.count == 0 && mpiox_server_close_alone(server, number))
+        if (!waits && file->frames.count == 0 && mpiox_server_close_alone(server, number))
             atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
     } else if (gone) {
         file->drain.restores = file->drain.soon = true;

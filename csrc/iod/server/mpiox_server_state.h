@@ -110,6 +110,7 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     double pause, again;            /* after a failure: until when */
     double touched;                 /* while it is open: the last page was complete then; 0: none since a pass */
     double failing_since;           /* 0: it does not */
+    double unnamed_since;           /* copies: all parts have ended, and the file has no name yet; 0: not so */
     bool clashes, told;             /* all is written, but something else has its name; that has been said */
     bool named, removed;            /* since its close it has had a name; it has none any more, which has been said */
     bool refused;                   /* all is written, but who has it open keeps it from its name */
