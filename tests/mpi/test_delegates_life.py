@@ -13,7 +13,7 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
 import pytest
@@ -38,11 +38,12 @@ def hints(mode: str, delegates: str = "2", more: str = "") -> dict[str, str]:
 
 
 def life(
-    tmp_path: pathlib.Path, ranks: int, env: Mapping[str, str], *action: str, check: bool = True, preload: bool = True
-) -> Launch:
+    tmp_path: pathlib.Path, ranks: int, env: Mapping[str, str], *action: str, check: bool = True, preload: bool = True,
+    limit_s: float = 60,
+) -> Launch:  # fmt: skip
     """Run delegates_life.c; every process that it has started must be gone, and every check fine."""
     program = [mpi_program("delegates_life"), tmp_path / "file", *action]
-    launch = mpi_run(program, ranks, env=env, preload=preload, timeout_s=60, check=check)
+    launch = mpi_run(program, ranks, env=env, preload=preload, timeout_s=limit_s, check=check)
     if check:
         assert failed_checks(launch.stdout, 5) == set(), launch.describe()
         assert "ok end" in launch.stdout, launch.describe()
@@ -257,11 +258,25 @@ def test_ranks_without_the_library(extension: str, tmp_path: pathlib.Path) -> No
 # ---- programs that spawn ---------------------------------------------------------------------------------------------
 
 
+def with_children(run: Callable[[float], Launch]) -> Launch:
+    """Run `children` of delegates_life.c for so many seconds, once more where Open MPI has not started the children.
+
+    Open MPI 4.1 with OpenPMIx 4 now and then loses a spawn (openpmix issue 2735), also without the library: rank 0
+    waits in PMIx_Lookup, within MPI_Comm_spawn, for children that were never started.
+    """
+    launch = run(15)
+    if launch.timed_out and "ok spawned" not in launch.stdout:
+        launch = run(60)
+    assert launch.returncode == 0 and not launch.timed_out, launch.describe()
+    assert failed_checks(launch.stdout, 5) == set() and "ok children" in launch.stdout, launch.describe()
+    assert "ok end" in launch.stdout, launch.describe()
+    return launch
+
+
 @pytest.mark.parametrize("mode", ["spawn", "thread"])
 def test_program_with_children(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """Its children find their slots, start no delegates themselves, and are spoken to as ever."""
-    launch = life(tmp_path, 2, hints(mode), "children")
-    assert "ok children" in launch.stdout
+    launch = with_children(lambda limit_s: life(tmp_path, 2, hints(mode), "children", check=False, limit_s=limit_s))
     assert mode_of(launch) == mode
 
 
@@ -279,13 +294,7 @@ def test_slots_are_free_again(extension: str, family: str, tmp_path: pathlib.Pat
     command = [str(launcher()), "--host", "localhost:4", "-n", "2", "-x", "MPIOX_HINTS"]
     command += ["-x", f"LD_PRELOAD={library_path()}", *program]
     env = base_environment() | hints("spawn", "2") | {"OMPI_MCA_rmaps_base_oversubscribe": "0"}
-    # While mpirun of Open MPI 4.1 reaps processes that were spawned it may lose the next spawn, about once in a hundred
-    # runs on a busy machine: rank 0 then waits in PMIx_Lookup for children that were never started.
-    launch = run_bounded(command, env=env, timeout_s=15, check=False)
-    if launch.timed_out:
-        launch = run_bounded(command, env=env, timeout_s=60)
-    assert launch.returncode == 0, launch.describe()
-    assert failed_checks(launch.stdout, 5) == set(), launch.describe()
+    launch = with_children(lambda limit_s: run_bounded(command, env=env, timeout_s=limit_s, check=False))
     assert mode_of(launch) == "spawn"
 
 

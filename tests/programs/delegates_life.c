@@ -156,6 +156,7 @@ static void spawn_children(char **argv)
 
     snprintf(name, sizeof name, "%s.child", path);
     MPI_Comm_spawn(argv[0], arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+    check("spawned", 1);
     MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, inter); /* of what the children bring */
     check("children", sum == 2 * 1000 + 1);
     MPI_Comm_disconnect(&inter);

@@ -9,6 +9,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterable
 
 import numpy as np
@@ -23,6 +24,8 @@ CHECKPOINTS = PROGRAMS / "delegates_staged_deaths.py"
 CHECKPOINT_BYTES = 36 * 5000
 #: FOLDER SEED.
 SCRATCH = PROGRAMS / "delegates_scratch.py"
+#: So long a launcher may take to pass on a line of its job.
+PASSED_ON_S = 20.0
 
 
 def command(folder: pathlib.Path, files: int, pause_s: float) -> list[str]:
@@ -73,14 +76,28 @@ def _is_being_written(path: pathlib.Path, number: int) -> bool:
     return not same
 
 
+def _says_that_it_makes(number: int, running: Job) -> bool:
+    """Tell whether a job has said that it makes this file without delegates.
+
+    It says so before the file has its name, but its launcher passes the line on when it comes to it.
+    """
+    deadline_s = time.monotonic() + PASSED_ON_S
+    while True:
+        said = re.search(r"checkpoint(\d+): mpiox_close=staged needs I/O delegates", running.text())
+        if said is not None:
+            return int(said[1]) <= number
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(0.02)
+
+
 def check_names(folder: pathlib.Path, text: str, running: Job | None = None) -> None:
     """Whatever has its name is whole. What a running job makes without delegates is not, which it has said before."""
     numbers = [int(name.removeprefix("checkpoint")) for name in names(folder) if name.startswith("checkpoint")]
     for number in numbers:
         if _is_being_written(folder / f"checkpoint{number}", number):
-            lines = running.text() if running else ""
-            said = re.search(r"checkpoint(\d+): mpiox_close=staged needs I/O delegates", lines)
-            assert said and int(said[1]) <= number, f"checkpoint{number}\n{text}"
+            said = running is not None and _says_that_it_makes(number, running)
+            assert said, f"checkpoint{number}\n{text}\n{running.text() if running else ''}"
 
 
 def asked(*words: str | pathlib.Path) -> tuple[int, str]:

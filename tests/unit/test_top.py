@@ -38,8 +38,12 @@ def descriptor_of(page: bytes | bytearray, **changes: object) -> Iterator[pathli
 
 
 def own(found: tuple[jobs.Job, ...], pid: int | None = None) -> list[jobs.Rank]:
-    """Return the ranks of one process, of all that are seen: other jobs of this user may run."""
-    return [rank for job in found for rank in job.ranks if rank.pid == (pid or os.getpid())]
+    """Return the ranks of one process, of all that are seen: other jobs of this user may run.
+
+    Of this process those that `content` has made: it is a rank itself once a test has imported an HDF5 that uses MPI.
+    """
+    ranks = [rank for job in found for rank in job.ranks if rank.pid == (pid or os.getpid())]
+    return ranks if pid else [rank for rank in ranks if rank.page.world == f"test-{os.getpid()}"]
 
 
 # ---- one page --------------------------------------------------------------------------------------------------------
