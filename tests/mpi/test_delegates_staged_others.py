@@ -261,6 +261,27 @@ def test_something_else_has_the_name(tmp_path: pathlib.Path) -> None:
     assert whole(path) == checkpoint(0)
 
 
+@pytest.mark.slow
+def test_something_else_has_names_for_good(tmp_path: pathlib.Path) -> None:
+    """Delegates with copies of each other's files wait for names for a time; not for each other's end, for ever."""
+    (files := tmp_path / "files").mkdir()
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
+            "mpiox_close=staged:mpiox_drain_rate=1:mpiox_delegate_ack=replica:mpiox_drain_patience=1"  # fmt: skip
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "2", "2"]
+    env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "2"}
+    with job(command, tmp_path / "log", env) as running:
+        for number in range(2):
+            running.wait_for(f"closed {number}", LIMIT_S)
+            (files / f"checkpoint{number}").write_bytes(b"other")
+        running.status(LIMIT_S)
+        assert not running.left(GRACE_S + 20), running.text()
+        for number in range(2):
+            assert f"checkpoint{number} is whole as {files}/.checkpoint{number}.staging" in running.text()
+    for number in range(2):
+        assert whole(files / f".checkpoint{number}.staging") == checkpoint(number)
+        assert (files / f"checkpoint{number}").read_bytes() == b"other"
+
+
 def test_recover_where_something_else_has_the_name(tmp_path: pathlib.Path) -> None:
     """All of it comes to the file, the cache goes, and the name is said, once."""
     (files := tmp_path / "files").mkdir()

@@ -4,6 +4,7 @@
  *
  *   test_waits FOLDER
  */
+#include "descriptors.h"
 #include "harness.h"
 
 #include "mpiox_storage_staging.h"
@@ -108,14 +109,6 @@ static void ending(void)
     mpiox_storage_staging_remove(staging, (uint64_t)status.st_dev, (uint64_t)status.st_ino);
 }
 
-static int descriptors(void)
-{
-    int count = 0;
-    for (int fd = 0; fd < 1024; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
 /* More of them than there are records. */
 static void opens_that_fail(void)
 {
@@ -124,7 +117,7 @@ static void opens_that_fail(void)
     char name[sizeof staging + 16];
     running delegate;
     const mpiox_cache *cache = start_server(&delegate, &options);
-    const int id = mpiox_ring_join(cache), before = descriptors();
+    const int id = mpiox_ring_join(cache), before = open_descriptors();
     for (int i = 0; i < MPIOX_CACHE_MAX_FILES + 3; i++) {
         snprintf(name, sizeof name, "%s.%d", staging, i);
         make_file(name, "bytes", 5); /* nothing lies beside it */
@@ -134,9 +127,9 @@ static void opens_that_fail(void)
     const int file = open_shared(cache, path, MPIOX_FILE_READABLE, 1, 1);
     CHECK(file >= 0);
     CHECK_EQUAL(close_shared(cache, file), MPIOX_OK); /* behind the closes of those */
-    for (int i = 0; i < 2000 && descriptors() != before; i++)
+    for (int i = 0; i < 2000 && open_descriptors() != before; i++)
         usleep(1000);
-    CHECK_EQUAL(descriptors(), before);
+    CHECK_EQUAL(open_descriptors(), before);
     for (int i = 0; i < MPIOX_CACHE_MAX_FILES + 3; i++) {
         snprintf(name, sizeof name, "%s.%d", staging, i);
         CHECK_EQUAL(unlink(name), 0);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "descriptors.h"
 #include "mpiox_storage_subfiles.h"
 #include "mpiox_storage_subfiles_files.h"
 
@@ -337,14 +338,6 @@ static void test_few_descriptors(void)
     CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 }
 
-static int descriptors(void)
-{
-    int count = 0;
-    for (int fd = 0; fd < 1024; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
 /* Several files together have no more descriptors than one may have, and each goes on. */
 static void test_files_share_descriptors(void)
 {
@@ -356,7 +349,7 @@ static void test_files_share_descriptors(void)
     int guard[FILES];
     getrlimit(RLIMIT_NOFILE, &before);
     CHECK(setrlimit(RLIMIT_NOFILE, &(struct rlimit){FEW, before.rlim_max}) == 0);
-    const int open_before = descriptors();
+    const int open_before = open_descriptors();
     for (int i = 0; i < FILES; i++) {
         snprintf(name, sizeof name, "%s%d", path, i);
         CHECK_EQUAL(mpiox_storage_subfiles_create(name, name, COUNT, 1, NULL, &index[i], &guard[i]), 0);
@@ -364,7 +357,7 @@ static void test_files_share_descriptors(void)
         for (int turn = 0; turn <= i; turn++)
             CHECK(mpiox_storage_write(storage[turn], "0123456789abcdefghij0123456789abcdefghij", 40, 40 * i, NULL) ==
                   MPIOX_OK);
-        CHECK(descriptors() - open_before <= FEW / 4 + FIRST_ONES + GUARDS);
+        CHECK(open_descriptors() - open_before <= FEW / 4 + FIRST_ONES + GUARDS);
     }
     for (int i = 0; i < FILES; i++) {
         char back[40];
@@ -377,7 +370,7 @@ static void test_files_share_descriptors(void)
         CHECK_EQUAL(mpiox_storage_subfiles_remove(&index[i]), 0);
         mpiox_storage_subfiles_free(&index[i]);
     }
-    CHECK_EQUAL(descriptors(), open_before);
+    CHECK_EQUAL(open_descriptors(), open_before);
     CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 }
 
