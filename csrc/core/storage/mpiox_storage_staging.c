@@ -64,6 +64,20 @@ static int write_parts(int fd, int count)
     return written == count ? 0 : written < 0 ? errno : EIO;
 }
 
+/* What lies beside an earlier file of this name, which is gone. Whoever has just given that one its own name takes it
+ * away himself, and holds it until then: he is waited for, else he would take away what is made here. Processes of other
+ * users are not. */
+static void forget_earlier(const char *staging)
+{
+    struct stat status;
+    const int fd = open_parts(staging, O_RDWR);
+    if (fd >= 0 && fstat(fd, &status) == 0 && status.st_uid == geteuid())
+        (void)mpiox_storage_guard(fd, MPIOX_GUARD_CHANGE);
+    mpiox_storage_staging_forget(staging);
+    if (fd >= 0)
+        close(fd);
+}
+
 int mpiox_storage_staging_create(const char *staging, bool made, int parts)
 {
     if (!made) {
@@ -72,7 +86,7 @@ int mpiox_storage_staging_create(const char *staging, bool made, int parts)
             return errno;
         close(fd);
     }
-    mpiox_storage_staging_forget(staging); /* there was no such file: what lay beside it is nobody's */
+    forget_earlier(staging);
     const int fd = open_parts(staging, O_WRONLY | O_CREAT | O_EXCL);
     int code = fd >= 0 ? write_parts(fd, parts) : errno;
     if (fd >= 0 && close(fd) != 0 && code == 0)
@@ -108,7 +122,7 @@ bool mpiox_storage_staging_has_name(const char *staging, uint64_t device, uint64
     return has;
 }
 
-/* Who has given the file its name was killed before it took away what lay beside it, which is open as `parts`. */
+/* What lay beside the file, which is open as `parts`; not what lies beside another one by now. */
 static void forget_left(const char *staging, int parts)
 {
     char path[PATH_MAX];
@@ -118,7 +132,7 @@ static void forget_left(const char *staging, int parts)
         unlink(path);
 }
 
-/* All have ended. */
+/* All have ended. `parts` is held until it is closed (forget_earlier()). */
 static int finish(const char *staging, int parts, uint64_t device, uint64_t inode, bool *renamed)
 {
     char path[PATH_MAX];
@@ -126,7 +140,8 @@ static int finish(const char *staging, int parts, uint64_t device, uint64_t inod
     int code;
     if (!mpiox_storage_staging_final(staging, path, sizeof path))
         return EINVAL;
-    if (lstat(staging, &status) != 0) { /* another one has done it, or it was deleted */
+    (void)mpiox_storage_guard(parts, MPIOX_GUARD_CHANGE);
+    if (lstat(staging, &status) != 0) { /* another one has done it, maybe killed before its end, or it was deleted */
         code = errno;
         if (code == ENOENT)
             forget_left(staging, parts);
@@ -140,7 +155,7 @@ static int finish(const char *staging, int parts, uint64_t device, uint64_t inod
         return 0;
     *renamed = code == 0;
     if (code == 0)
-        mpiox_storage_staging_forget(staging);
+        forget_left(staging, parts);
     return code == ENOENT ? 0 : code;
 }
 
@@ -186,18 +201,22 @@ int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, ui
 int mpiox_storage_staging_left(const char *staging)
 {
     char path[PATH_MAX];
-    const int fd = open_parts(staging, O_RDONLY);
+    int fd = open_parts(staging, O_RDWR);
+    if (fd < 0 && errno == EROFS)
+        fd = open_parts(staging, O_RDONLY);
     if (fd < 0)
         return errno == ENOENT ? 0 : errno;
     const int others = anybody_has(fd);
+    int code = others < 0 ? -others : 0;
+    if (others == 0 && !mpiox_storage_staging_final(staging, path, sizeof path)) {
+        code = EINVAL;
+    } else if (others == 0) {
+        (void)mpiox_storage_guard(fd, MPIOX_GUARD_CHANGE);
+        code = mpiox_storage_subfiles_publish(staging, path);
+        if (code == 0)
+            forget_left(staging, fd);
+    }
     close(fd);
-    if (others != 0)
-        return others < 0 ? -others : 0;
-    if (!mpiox_storage_staging_final(staging, path, sizeof path))
-        return EINVAL;
-    const int code = mpiox_storage_subfiles_publish(staging, path);
-    if (code == 0)
-        mpiox_storage_staging_forget(staging);
     return code == EAGAIN || code == ENOENT ? 0 : code;
 }
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -336,6 +337,37 @@ static void test_subfiles_that_are_not_whole(void)
     remove_subfiles();
 }
 
+static void *end_first(void *first)
+{
+    const struct stat *status = first;
+    bool renamed;
+    return mpiox_storage_staging_end(staging, 0, (uint64_t)status->st_dev, (uint64_t)status->st_ino, &renamed) == 0
+               ? first
+               : NULL;
+}
+
+/* As soon as it has its name it is deleted and made again: whoever has given the name takes away nothing of the new
+ * one's. */
+static void test_a_name_that_is_made_again_at_once(void)
+{
+    struct stat first;
+    pthread_t thread;
+    void *ended;
+    int gone = 0;
+    for (int turn = 0; turn < 1500; turn++) {
+        CHECK(mpiox_storage_staging_create(staging, false, 1) == 0 && mpiox_storage_staging_begin(staging, 0) == 0);
+        CHECK(stat(staging, &first) == 0 && pthread_create(&thread, NULL, end_first, &first) == 0);
+        while (unlink(path) != 0)
+            ;
+        CHECK(mpiox_storage_staging_create(staging, false, 1) == 0);
+        CHECK(pthread_join(thread, &ended) == 0 && ended != NULL);
+        gone += !is_there(parts);
+        mpiox_storage_staging_forget(staging);
+        unlink(staging);
+    }
+    CHECK_EQUAL(gone, 0);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 2 && chdir(argv[1]) == 0);
@@ -346,6 +378,7 @@ int main(int argc, char **argv)
     test_the_last_gives_the_name();
     test_nothing_else_is_touched();
     test_a_name_that_is_made_again();
+    test_a_name_that_is_made_again_at_once();
     test_what_lies_beside_it_is_gone();
     test_leftovers();
     test_a_folder_that_is_renamed();
