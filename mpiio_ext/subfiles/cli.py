@@ -217,11 +217,11 @@ def check(files: tuple[Path, ...], layout: str, as_json: bool) -> None:
     found, status = list[dict[str, Any]](), 0
     for file in files:
         try:
-            paths, orphans = _in_folder(file) if file.is_dir() and layout == "own" else ([file], [])
+            paths, orphans = _in_folder(file) if layout == "own" else ([file], [])
         except MpiioExtError as error:
-            paths, orphans = [], []
             tell(error)
             status = error.exit_status
+            continue
         for path in paths:
             try:
                 found.append(_checked(path, layout, quiet=as_json))
@@ -234,18 +234,18 @@ def check(files: tuple[Path, ...], layout: str, as_json: bool) -> None:
                           "subfiles": [{"path": str(path)} for path in one.subfiles], "problems": [problem]})
             if not as_json:
                 _say(one)
-        if file.is_dir() and not paths and not orphans and not as_json:
+        if not paths and not orphans and not as_json:
             _say(f"{file}: no file in it is stored as several")
     if as_json:
         click.echo(json.dumps(found, indent=2))
     raise SystemExit(max(status, FAILED if any(one["problems"] for one in found) else 0))
 
 
-def _in_folder(folder: Path) -> tuple[list[Path], list[Orphan]]:
-    """Return the indexes in a folder, and the folders of subfiles that none speaks of."""
-    from mpiio_ext.subfiles.folders import indexes, orphans
+def _in_folder(path: Path) -> tuple[list[Path], list[Orphan]]:
+    """Return the indexes in a folder, and the folders of subfiles that none speaks of; what is no folder, itself."""
+    from mpiio_ext.subfiles.folders import indexes, is_folder, orphans
 
-    return indexes(folder), orphans(folder)
+    return (indexes(path), orphans(path)) if is_folder(path) else ([path], [])
 
 
 def _checked(file: Path, layout: str, *, quiet: bool) -> dict[str, Any]:
@@ -256,15 +256,15 @@ def _checked(file: Path, layout: str, *, quiet: bool) -> dict[str, Any]:
 
     stored = find(file, layout)
     lengths, wrong = problems(stored)
-    found, others = _as_dict(stored, lengths, wrong), foreign_in(stored)
-    if quiet:
-        return found | {"foreign": [str(path) for path in others]}
-    for line in in_lines(stored, wrong):
+    found = _as_dict(stored, lengths, wrong)
+    for line in () if quiet else in_lines(stored, wrong):
         _say(line)
-    if not wrong:
+    if not wrong and not quiet:
         _say(f"{file}: whole, {found['size_bytes']:,} B in {count_text(len(lengths), 'subfile')}")
-    _tell_foreign(others)
-    return found
+    others = foreign_in(stored)
+    if not quiet:
+        _tell_foreign(others)
+    return found | {"foreign": [str(path) for path in others]}
 
 
 @click.command(context_settings=HELP)
@@ -288,7 +288,7 @@ def mv(file: Path, target: Path) -> None:
 def rm(files: tuple[Path, ...], orphans: bool, yes: bool) -> None:
     """Remove FILEs that are stored as several: subfiles, their folder, and the index.
 
-    What is no index is refused, and so is one that a program has open. All FILEs are tried; the exit status is 1 where
+    What is no index is refused, a link, and what a program has open. All FILEs are tried; the exit status is 1 where
     some could not be removed, 2 where none could. An index that was moved without its folder leaves orphans: look for
     it before --yes.
     """

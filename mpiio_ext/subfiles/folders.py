@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import os
 import re
 import stat
@@ -22,6 +23,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from mpiio_ext.common.files import read_plain
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.subfiles import index
@@ -35,6 +37,8 @@ from mpiio_ext.subfiles.stored import Stored, find
 _JOURNALS = {".merging.journal": "merge --in-place", ".splitting.journal": "split"}
 #: Seconds for which a folder that was changed is left alone: its subfiles are made before their index.
 YOUNG_S = 60
+#: Bytes of a file `MOVING`: two paths.
+_MOST_MOVING = 1 << 16
 _NAME = re.compile(r"[0-9a-f]{16}\.(0|[1-9][0-9]{0,3})(\.[1-9][0-9]?)?")
 
 
@@ -46,10 +50,32 @@ def is_subfile_name(name: str) -> bool:
 def others_in(stored: Stored) -> tuple[Path, ...]:
     """Return what is in the folder of a file's subfiles and none of them."""
     folder = stored.subfiles[0].parent
-    if stored.layout != "own" or not folder.name.endswith(FOLDER) or not folder.is_dir():
+    if stored.layout != "own" or not folder.name.endswith(FOLDER) or not is_folder(folder):
         return ()
     known = {path.name for path in stored.subfiles}
-    return tuple(path for path in sorted(folder.iterdir()) if path.name not in known)
+    return tuple(path for path in _in(folder) if path.name not in known)
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a path leads to a folder; where nobody may look it does not."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse the folder of another user for new subfiles, in a sticky folder as /tmp: its owner could swap them.
+
+    Where others may write and nothing is sticky, they could do so anyway; groups work in such folders.
+
+    Raises
+    ------
+    OSError
+        EPERM: it is such a folder.
+    """
+    if folder.lstat().st_uid not in (os.geteuid(), 0) and folder.parent.stat().st_mode & stat.S_ISVTX:
+        raise OSError(errno.EPERM, f"{folder} belongs to another user: have it removed, or take another name")
 
 
 def indexes(folder: Path) -> list[Path]:
@@ -64,7 +90,9 @@ def indexes(folder: Path) -> list[Path]:
 
 
 def _in(folder: Path) -> list[Path]:
+    """Return what is in a folder; one that can be listed and not entered is none that can be read."""
     try:
+        os.stat(f"{folder}/.")  # noqa: PTH116 # a Path has no dot at its end
         return sorted(folder.iterdir())
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be read: {error.strerror or error}", str(folder)) from error
@@ -112,8 +140,9 @@ def orphans(path: Path, *, held: bool = False) -> list[Orphan]:
         It cannot be read.
     """
     path = path.resolve()
-    folders = [path] if path.name.endswith(FOLDER) else [one for one in _in(path) if one.name.endswith(FOLDER)]
-    folders = [one for one in folders if one.is_dir() and not one.is_symlink()]
+    within = _in(path)
+    folders = [path] if path.name.endswith(FOLDER) else [
+        one for one in within if one.name.endswith(FOLDER) and is_folder(one) and not one.is_symlink()]  # fmt: skip
     if not folders:
         return []
     spoken_of, damaged = _spoken_of(folders[0].parent)
@@ -134,7 +163,7 @@ def _spoken_of(parent: Path) -> tuple[dict[Path, set[str] | None], list[Path]]:
                 continue
             stored = find(path)
         except (MpiioExtError, OSError):
-            if path.exists() and path.stat().st_size <= index.MOST_BYTES:
+            if _may_be_index(path):
                 damaged.append(path)
                 found[path.with_name(path.name + FOLDER)] = None
             continue
@@ -142,6 +171,20 @@ def _spoken_of(parent: Path) -> tuple[dict[Path, set[str] | None], list[Path]]:
             if (names := found.setdefault(one.parent.resolve(), set())) is not None:
                 names.add(stored.ident)
     return found, damaged
+
+
+def _may_be_index(path: Path) -> bool:
+    """Return whether what cannot be read may be an index; a link that leads where nobody may look is none of here."""
+    try:
+        return path.stat().st_size <= index.MOST_BYTES
+    except FileNotFoundError:
+        return False
+    except OSError:
+        try:
+            path.readlink()
+        except OSError:
+            return True
+        return False
 
 
 def _ident(path: Path) -> str:
@@ -192,13 +235,16 @@ def _why_kept(
     folder: Path, own: Iterable[Path], changed: Sequence[os.stat_result], damaged: list[Path], *, held: bool
 ) -> str:
     """Return why an orphan is not removed; "": it can be."""
-    if (folder / MOVING).exists():
-        words = (folder / MOVING).read_text(encoding="utf-8", errors="replace").strip()
+    if os.path.lexists(moving := folder / MOVING):
+        text = None
+        with contextlib.suppress(OSError):
+            text = read_plain(moving, _MOST_MOVING)
+        words = text.decode("utf-8", "replace").strip() if text else f"{moving} says which one"
         return f"kept: a command was killed; start it again: {words}"
     for ending, command in _JOURNALS.items():
         file = folder.with_name(folder.name.removesuffix(FOLDER))
-        if beside(file, ending).exists():
-            return f"kept: `{command}` was killed, or is at work; start it again"
+        if os.path.lexists(journal := beside(file, ending)):
+            return f"kept: `{command}` was killed, or is at work; start it again, or remove {journal} to give it up"
     if damaged:
         return (f"kept: they may be of {damaged[0]}, which is a damaged index, or cannot be read: mend it, or move it "
                 "elsewhere")  # fmt: skip

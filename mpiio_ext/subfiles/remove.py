@@ -5,7 +5,7 @@ Problem. An index can name any file, and a command that is killed half-way must 
 Algorithm. Plain files that are named after the id of the index and their number are removed, and nothing else. Before,
 the index is replaced by one that says that the file is written; it goes last. Folders go where they are empty.
 
-Guarantees. A file that is no index is refused. Started again after a kill, it removes the rest.
+Guarantees. A file that is no index is refused, and a link to one. Started again after a kill, it removes the rest.
 """
 
 from __future__ import annotations
@@ -59,11 +59,13 @@ def remove(path: Path) -> tuple[int, tuple[Path, ...]]:
     Raises
     ------
     SubfilesError
-        It is no index, or one that is damaged, or a program has the file open.
+        It is no index, or a link to one, or damaged, or a program has the file open.
     FileSystemError
         Something cannot be removed; the index is still there.
     """
     stored = find(path)
+    if path.is_symlink():
+        raise SubfilesError(f"{path}: is a link: rm the index {path.resolve()}, or the link itself by plain rm")
     if is_written(stored):
         raise SubfilesError(f"{path}: {state_words(stored)}")
     refuse_shared(stored)
@@ -72,7 +74,7 @@ def remove(path: Path) -> tuple[int, tuple[Path, ...]]:
 
 
 def _remove(path: Path, stored: Stored) -> tuple[Path, ...]:
-    target = path.resolve()
+    target = path.parent.resolve() / path.name
     now = index_of(stored, target.parent)
     try:
         if stored.state != WRITING or now.subfiles != index.parse(stored.index_text).subfiles:
@@ -80,9 +82,7 @@ def _remove(path: Path, stored: Stored) -> tuple[Path, ...]:
         files.step("rm: marked")
         own = [one for number, one in enumerate(stored.subfiles) if stored.is_named(number)]
         left = remove_subfiles(own)
-        path.unlink(missing_ok=True)
-        if path != target:
-            target.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from error
     return left

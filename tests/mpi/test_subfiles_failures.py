@@ -323,3 +323,15 @@ def test_a_delegate_is_killed(tmp_path: pathlib.Path, folder: pathlib.Path, leve
     assert subfiles.read_index(path).size == len(expected) and subfiles.read(path) == expected
     assert command("merge", path, "--in-place", "--verify").exit_code == 0
     assert path.read_bytes() == expected and list(folder.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+@pytest.mark.parametrize("way", ["plain", "staged"])
+def test_the_folder_of_another_user(folder: pathlib.Path, way: str) -> None:
+    """In a sticky folder it is not used, and the words say what to do."""
+    (folder / "file.subfiles").mkdir()
+    os.chown(folder / "file.subfiles", 65534, -1)
+    folder.chmod(0o1777)
+    text = failed_everywhere(run(folder, WRITE, "5000", MPIOX_HINTS=HINTS + WAYS[way]), "open")
+    assert "another user's folder NAME.subfiles is refused: take another name" in text
+    assert [path.name for path in folder.rglob("*")] == ["file.subfiles"]

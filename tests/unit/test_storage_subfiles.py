@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import pytest
 
-from support import cbuild, fuzz, subfiles
+from support import cbuild, fuzz, strangers, subfiles
 
 
 @pytest.mark.parametrize("seed", range(fuzz.examples(3)))
@@ -15,6 +16,16 @@ def test_against_a_model(tmp_path: pathlib.Path, seed: int) -> None:
     out = cbuild.check(cbuild.program("storage/test_subfiles.c", "storage"), str(tmp_path), str(seed + 1))
     assert out.splitlines()[-1].endswith(" 0 failures")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_folder_of_another_user(tmp_path: pathlib.Path) -> None:
+    """In a sticky folder as /tmp its owner could swap the subfiles: it is refused. Group folders work."""
+    strangers.need()
+    for one in tmp_path.parents:
+        if one.stat().st_uid == os.geteuid() and len(one.parts) > 2:
+            one.chmod(one.stat().st_mode | 0o055)
+    out = cbuild.check(cbuild.program("storage/test_subfiles.c", "storage"), str(tmp_path), "1", "others")
+    assert out.splitlines()[-1].endswith(" 0 failures") and not list(tmp_path.iterdir())
 
 
 def test_what_who_is_killed_leaves_goes_with_the_next_one(tmp_path: pathlib.Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -13,6 +14,7 @@ import types
 
 import pytest
 
+from mpiio_ext.subfiles import folders
 from support import strangers
 from support.made_subfiles import IDENT, child, command, index_text, make
 
@@ -33,8 +35,6 @@ AHEAD = "import time, types; import mpiio_ext.subfiles.folders as f; now = time.
 @pytest.fixture(autouse=True)
 def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """No program can set when an inode was changed last, so the clock goes on instead."""
-    from mpiio_ext.subfiles import folders
-
     AHEAD_S[0] = 0.0
     monkeypatch.setattr(folders, "time", types.SimpleNamespace(time=lambda: time.time() + AHEAD_S[0]))
 
@@ -123,7 +123,7 @@ def test_what_is_kept(tmp_path: pathlib.Path) -> None:
         orphan(tmp_path, name)
     (tmp_path / "foreign.subfiles" / "notes").write_bytes(b"mine")
     (tmp_path / ".split.splitting.journal").write_bytes(b"")
-    (tmp_path / ".merge.merging.journal").write_bytes(b"")
+    (tmp_path / ".merge.merging.journal").symlink_to(tmp_path / "nowhere")
     (tmp_path / "link.subfiles" / f"{IDENT}.1").unlink()
     (tmp_path / "link.subfiles" / f"{IDENT}.1").symlink_to(tmp_path / "plain")
     with (tmp_path / "written.subfiles" / f"{IDENT}.0").open("r+b") as stream:
@@ -133,7 +133,8 @@ def test_what_is_kept(tmp_path: pathlib.Path) -> None:
             assert done.exit_code == 1
             for name, said in (("foreign", "kept: notes in it is no subfile"), ("written", "a program writes or read"),
                                ("split", "`split` was killed, or is at work"), ("link", f"{IDENT}.1 in it is no"),
-                               ("merge", "`merge --in-place` was killed")):  # fmt: skip
+                               ("merge", "`merge --in-place` was killed, or is at work; start it again, or remove "
+                                         f"{tmp_path}/.merge.merging.journal to give it up")):  # fmt: skip
                 assert any(line.split(":")[-2 if ": kept" in line else 0] and f"/{name}.subfiles: " in line
                            and said in line for line in done.output.splitlines()), done.output  # fmt: skip
     assert {one.name for one in tmp_path.glob("*.subfiles")} == {
@@ -246,8 +247,6 @@ def test_a_job_whose_clock_is_behind(tmp_path: pathlib.Path) -> None:
 
 def test_a_job_that_begins_while_orphans_are_removed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits for the lock of its first subfile, and finds that it is gone; what is there is not taken from it."""
-    from mpiio_ext.subfiles import folders
-
     folder, seen = orphan(tmp_path, "f"), []
     orphans = folders.orphans
 
@@ -320,11 +319,112 @@ def test_check_of_a_folder(tmp_path: pathlib.Path) -> None:
 def test_another_user_may_not(tmp_path: pathlib.Path) -> None:
     strangers.need()
     folder = orphan(tmp_path, "f")
-    for one in (tmp_path, *tmp_path.parents):
+    opened_to_others(tmp_path)
+    status, _, err = as_nobody("rm", "--orphans", "--yes", tmp_path)
+    assert status == 2 and f"{folder}: cannot be written: Permission denied" in err, err
+    assert len(list(folder.iterdir())) == 3
+
+
+def opened_to_others(folder: pathlib.Path) -> None:
+    """Let other users come to a folder."""
+    for one in (folder, *folder.parents):
         if one.stat().st_uid == os.geteuid() and len(one.parts) > 2:
             one.chmod(one.stat().st_mode | 0o055)
-    change = f"{AHEAD}import os, mpiio_ext.cli.tables; os.setuid({strangers.NOBODY})"
-    with child("rm", "--orphans", "--yes", tmp_path, before=change) as process:
-        err = process.communicate(timeout=60)[1].decode()
-    assert process.returncode == 2 and f"{folder}: cannot be written: Permission denied" in err, err
-    assert len(list(folder.iterdir())) == 3
+
+
+def as_nobody(*words: object) -> tuple[int, str, str]:
+    """Return status, output and errors of a command of another user."""
+    modules = "mpiio_ext.cli.tables, mpiio_ext.subfiles.folders, mpiio_ext.subfiles.sharing"
+    with child(*words, before=f"{AHEAD}import os, textwrap, {modules}; os.setuid({strangers.NOBODY})") as process:
+        out, err = process.communicate(timeout=60)
+    return process.returncode, out.decode(), err.decode()
+
+
+def test_links_into_a_folder_that_nobody_may_enter(tmp_path: pathlib.Path) -> None:
+    """They are no indexes of here, and hide none of what is."""
+    strangers.need()
+    closed, folder = tmp_path / "closed", tmp_path / "open"
+    for one in (closed, folder):
+        one.mkdir()
+    make(closed / "f", {}, 600, 64, 3)
+    make(folder / "kept", {}, 600, 64, 3)
+    lost = orphan(folder, "lost")
+    for name, target in (("a", "f"), ("b.subfiles", "f.subfiles"), (".lost.merging.journal", "j")):
+        (folder / name).symlink_to(closed / target)
+    opened_to_others(folder)
+    closed.chmod(0o700)
+    status, out, err = as_nobody("check", folder)
+    assert (status, err) == (1, "") and f"{folder}/kept: whole" in out and f"{lost}: 3 subfiles" in out, out + err
+    status, out, err = as_nobody("rm", "--orphans", folder)
+    assert status == 1 and err.startswith(f"mpiio-ext: {lost}: 3 subfiles") and "b.subfiles" not in err, out + err
+    (folder / ".lost.merging.journal").unlink()
+    (lost / ".moving").symlink_to(closed / "m")
+    status, out, err = as_nobody("rm", "--orphans", folder)
+    assert status == 1 and f"kept: a command was killed; start it again: {lost}/.moving says" in err, out + err
+
+
+def test_folders_that_nobody_may_read(tmp_path: pathlib.Path) -> None:
+    """They are errors, and not folders in which nothing is stored as several; so is one that can be listed only."""
+    strangers.need()
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    make(folder / "f", {}, 600, 64, 3)
+    opened_to_others(tmp_path)
+    folder.chmod(0o744)
+    for words in (["check", folder], ["rm", "--orphans", folder], ["check", folder / "f"],
+                  ["rm", "--orphans", folder / "f.subfiles"]):  # fmt: skip
+        status, out, err = as_nobody(*words)
+        assert status == 2 and not out, out + err
+        assert err == f"mpiio-ext: {words[-1]}: cannot be read: Permission denied\n"
+    folder.chmod(0o755)
+    (folder / "f.subfiles").chmod(0o711)
+    status, out, err = as_nobody("check", folder / "f")
+    assert status == 2 and out == f"{folder}/f: whole, 600 B in 3 subfiles\n", out + err
+    assert err == f"mpiio-ext: {folder}/f.subfiles: cannot be read: Permission denied\n"
+
+
+def test_a_merge_that_is_given_up(tmp_path: pathlib.Path) -> None:
+    """Who removes the journal that is named may remove the subfiles."""
+    folder = orphan(tmp_path, "f")
+    journal = tmp_path / ".f.merging.journal"
+    journal.write_bytes(b"")
+    done = command("rm", "--orphans", "--yes", tmp_path)
+    assert done.exit_code == 1 and f"or remove {journal} to give it up" in done.stderr and folder.exists()
+    journal.unlink()
+    assert command("rm", "--orphans", "--yes", tmp_path).exit_code == 0 and not folder.exists()
+
+
+@pytest.mark.parametrize("where", ["beside", "elsewhere"])
+def test_rm_of_a_link(tmp_path: pathlib.Path, where: str) -> None:
+    """What it leads to is somebody's file: it is named, and stays. Through a folder that is a link it goes."""
+    (tmp_path / "data").mkdir()
+    file = tmp_path / "data" / "f"
+    make(file, {0: b"x" * 600}, 600, 64, 3)
+    link = (file.parent if where == "beside" else tmp_path) / "link"
+    link.symlink_to(file)
+    done = command("rm", link)
+    assert done.exit_code == 2 and done.stderr == (
+        f"mpiio-ext: {link}: is a link: rm the index {file}, or the link itself by plain rm\n")
+    assert link.is_symlink() and command("check", file).exit_code == 0
+    (tmp_path / "way").symlink_to("data")
+    assert command("rm", tmp_path / "way" / "f").exit_code == 0
+    assert not file.exists() and not list(file.parent.glob("*.subfiles"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_the_folder_of_another_user(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a sticky folder its owner could swap what is in it; root's, and one's own, are good."""
+    folder = tmp_path / "f.subfiles"
+    folder.mkdir()
+    for user, owner, mode, good in ((0, strangers.NOBODY, 0o1777, False), (0, strangers.NOBODY, 0o777, True),
+                                    (0, 0, 0o1777, True), (strangers.NOBODY, 0, 0o1777, True),
+                                    (strangers.NOBODY, strangers.NOBODY, 0o1777, True),
+                                    (strangers.NOBODY, 1, 0o1777, False)):  # fmt: skip
+        os.chown(folder, owner, -1)
+        tmp_path.chmod(mode)
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        try:
+            folders.check_folder(folder)
+            assert good
+        except OSError as error:
+            assert not good and error.errno == errno.EPERM and "f.subfiles belongs to another user" in str(error)

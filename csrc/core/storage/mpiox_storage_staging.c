@@ -65,8 +65,8 @@ static int write_parts(int fd, int count)
 }
 
 /* What lies beside an earlier file of this name, which is gone. Whoever has just given that one its own name takes it
- * away himself, and holds it until then: he is waited for, else he would take away what is made here. Processes of other
- * users are not. */
+ * away himself, and holds it until then: he is waited for, else he would take away what is made here. Other users'
+ * processes are not. */
 static void forget_earlier(const char *staging)
 {
     struct stat status;

@@ -436,6 +436,17 @@ static char *absolute(const char *path)
     return out;
 }
 
+/* Of another user, in a sticky folder as /tmp: its owner could swap the subfiles. Where others may write and nothing is
+ * sticky, they could do so anyway; groups work in such folders. `folder` is cut off. */
+static bool is_anothers(char *folder, const struct stat *status)
+{
+    struct stat parent;
+    if (status->st_uid == geteuid() || status->st_uid == 0)
+        return false;
+    strrchr(folder, '/')[1] = '\0';
+    return stat(folder, &parent) != 0 || (parent.st_mode & S_ISVTX) != 0;
+}
+
 static int make_folder(const mpiox_storage_subfiles *subfiles)
 {
     char path[PATH_MAX];
@@ -447,7 +458,9 @@ static int make_folder(const mpiox_storage_subfiles *subfiles)
         return 0;
     if (errno != EEXIST)
         return errno;
-    return lstat(path, &status) != 0 ? errno : S_ISDIR(status.st_mode) ? 0 : EEXIST;
+    if (lstat(path, &status) != 0)
+        return errno;
+    return !S_ISDIR(status.st_mode) ? EEXIST : is_anothers(path, &status) ? EPERM : 0;
 }
 
 static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_storage_subfiles_places *places,

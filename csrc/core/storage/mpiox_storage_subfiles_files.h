@@ -26,6 +26,7 @@ typedef struct mpiox_storage_subfiles_places {
 } mpiox_storage_subfiles_places;
 
 /* Make a file of `count` empty subfiles, which this process writes from now on. EEXIST: something has that name.
+ * EPERM: the folder of the subfiles is there, in a sticky folder, and is neither this user's nor root's.
  * ENAMETOOLONG: its base name has more than MPIOX_SUBFILES_NAME_MOST bytes, or there is no room behind its path.
  * `name`: of the file, or a path to it: after it the folder of the subfiles is called. `places`: NULL: anywhere.
  * *guard: as of mpiox_storage_subfiles_guard(). */

@@ -39,9 +39,10 @@ enum {
     AWAIT_PAUSE_NS = 10000000
 };
 
-static const char per_node[] = "per_node=",
-                  too_long[] =
-                      "open (names of subfiles are longer: give it one of 214 bytes at most, or a shorter path)";
+static const char
+    per_node[] = "per_node=",
+    too_long[] = "open (names of subfiles are longer: give it one of 214 bytes at most, or a shorter path)",
+    anothers[] = "open (making subfiles; another user's folder NAME.subfiles is refused: take another name)";
 
 /* ---- how a new file is cut --------------------------------------------------------------------------------------- */
 
@@ -211,7 +212,7 @@ static void make(const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi
     if (code == EEXIST && opening->parts == 0)
         *out = mpiox_mpi_subfiles_begin(opening, nodes, writer);
     else
-        fail(out, code, code == ENAMETOOLONG ? too_long : "open (making subfiles)");
+        fail(out, code, code == ENAMETOOLONG ? too_long : code == EPERM ? anothers : "open (making subfiles)");
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */

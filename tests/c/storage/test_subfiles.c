@@ -1,4 +1,5 @@
-/* test_subfiles.c - files that are stored as several, against a model: test_subfiles FOLDER SEED */
+/* test_subfiles.c - files that are stored as several, against a model: test_subfiles FOLDER SEED; and folders of other
+ * users, as root: test_subfiles FOLDER SEED others */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -431,6 +432,40 @@ static void test_folder_goes(void)
     rmdir(folder);
 }
 
+/* A folder that another user has made before, where names can be guessed. */
+static void test_folder_of_another_user(void)
+{
+    enum { NOBODY = 65534, DAEMON = 1 };
+    static const struct {
+        uid_t caller, owner;
+        mode_t parent;
+        int code;
+    } cases[] = {
+        {0, NOBODY, 01777, EPERM},      {0, NOBODY, 0777, 0},      {0, 0, 01777, 0},      {NOBODY, NOBODY, 01777, 0},
+        {NOBODY, DAEMON, 01777, EPERM}, {NOBODY, DAEMON, 0777, 0}, {NOBODY, 0, 01777, 0},
+    };
+    mpiox_storage_subfiles index;
+    char folder[PATH_MAX + 16], parent[PATH_MAX];
+    int guard;
+    snprintf(folder, sizeof folder, "%s.subfiles", path);
+    snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(path, '/') - path), path);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        CHECK(mkdir(folder, 0777) == 0 && chmod(folder, 0777) == 0 && chown(folder, cases[i].owner, 0) == 0);
+        CHECK(chmod(parent, cases[i].parent) == 0 && seteuid(cases[i].caller) == 0);
+        const int code = mpiox_storage_subfiles_create(path, path, 3, 10, NULL, &index, &guard);
+        CHECK(seteuid(0) == 0);
+        CHECK_EQUAL(code, cases[i].code);
+        CHECK((access(path, F_OK) == 0) == (code == 0));
+        if (code == 0) {
+            close(guard);
+            CHECK_EQUAL(mpiox_storage_subfiles_remove(&index), 0);
+            mpiox_storage_subfiles_free(&index);
+        } else {
+            CHECK(rmdir(folder) == 0); /* nothing was made in it */
+        }
+    }
+}
+
 /* An index that was emptied goes with its subfiles, not while they are written, and nothing else goes. */
 static void test_emptied(void)
 {
@@ -508,6 +543,10 @@ int main(int argc, char **argv)
     static const int64_t units[] = {1, 7, 100, 1000, 4096, 100000};
     snprintf(path, sizeof path, "%s/a %%name\n", argc > 1 ? argv[1] : ".");
     state = (argc > 2 ? strtoull(argv[2], NULL, 10) : 1) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    if (argc > 3) {
+        test_folder_of_another_user();
+        return check_exit();
+    }
     test_mapping();
     for (int i = 0; i < 12; i++)
         test_requests((mpiox_storage_kind)(i % 3), 1 + (int32_t)drawn(12), units[i % 6]);
