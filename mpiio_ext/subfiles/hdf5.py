@@ -6,8 +6,9 @@ that of the stub. The text F.subfile_INODE.config has the lines ``stripe_size=``
 ``subfile_count=``, ``hdf5_file=`` and ``subfile_dir=``, and then the name of each subfile. Stripes go to the subfiles
 in turn, as units do here, so that the merged file has the same bytes as that of the driver's own tool, h5fuse.
 
-Guarantees. A configuration that misses a line, or whose numbers do not fit, is refused. Files that have been moved are
-found: a folder that is not there any more is looked for beside the configuration.
+Guarantees. A configuration that misses a line, or whose numbers do not fit, is refused. Files that have been moved or
+copied are found: subfiles beside the configuration come before those of the folder that it names, and the stub beside
+it before the one that it names, which has to have its inode. All paths are absolute.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Config:
     inode : of the stub when it was made, in digits.
     striping : stripe size and number of subfiles.
     subfiles : their paths.
+    files : where the stub is, or the file that a merge has put in its place.
     """
 
     path: Path
@@ -47,6 +49,7 @@ class Config:
     inode: str
     striping: Striping
     subfiles: tuple[Path, ...]
+    files: tuple[Path, ...]
 
 
 def subfile_name(config: str, inode: str, number: int, count: int) -> str:
@@ -63,7 +66,8 @@ def find(path: Path) -> Config:
     SubfilesError, FileSystemError
         There is none, or more than one, or it cannot be used.
     """
-    config = path if _NAME.fullmatch(path.name) else _config_of(path)
+    path = path.absolute()
+    config = (path if _NAME.fullmatch(path.name) else _config_of(path)).absolute()
     named = _NAME.fullmatch(config.name)
     assert named is not None
     try:
@@ -76,12 +80,36 @@ def find(path: Path) -> Config:
     unit, count = (_number(config, values, key) for key in ("stripe_size", "subfile_count"))
     if unit > MOST_UNIT or count > MOST_COUNT or len(names) != count:
         raise SubfilesError(f"{config}: counts {count} subfiles of stripes of {unit} B, and names {len(names)}")
-    folder = Path(values["subfile_dir"])
-    if not (folder / names[0]).exists():
-        folder = config.parent
-    file = path if path != config else config.with_name(named["base"])
+    folder, there = config.parent, config.parent / values["subfile_dir"]
+    if not (folder / names[0]).exists() and (there / names[0]).exists():
+        folder = there
+    file, elsewhere = config.with_name(named["base"]), config.parent / values["hdf5_file"]
+    if path != config:
+        file = path
+    elif not file.exists() and has_inode(elsewhere, named["inode"]):
+        file = elsewhere
     return Config(path=config, text=text, file=file, inode=named["inode"], striping=Striping(unit, count),
-                  subfiles=tuple(folder / name for name in names))  # fmt: skip
+                  subfiles=tuple(folder / name for name in names), files=(file, elsewhere))  # fmt: skip
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """Return where the stub of a file may be, or the file that a merge has put there: by its path, or a configuration.
+
+    Raises
+    ------
+    SubfilesError, FileSystemError
+        The configuration cannot be used.
+    """
+    found = find(path).files if _NAME.fullmatch(path.name) else (path,)
+    return tuple(dict.fromkeys(one for one in found if one.exists()))
+
+
+def has_inode(path: Path, inode: str) -> bool:
+    """Tell whether a file is there, and is the stub for which a configuration was made."""
+    try:
+        return str(path.stat().st_ino) == inode
+    except OSError:
+        return False
 
 
 def _config_of(path: Path) -> Path:

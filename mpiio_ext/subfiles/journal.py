@@ -32,7 +32,9 @@ from mpiio_ext.errors import FileSystemError
 #: Bytes that a name has at most.
 _MOST_NAME = 255
 _MOST_BYTES = 256 << 20
-_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
+#: What says that another process has a lock; that there are none, or, over NFS, none of a file that is only read.
+_HELD = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)
+_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EBADF)
 
 
 def beside(path: Path, ending: str) -> Path:
@@ -58,8 +60,17 @@ def signature(paths: Sequence[Path]) -> list[list[int]]:
     return [[one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns] for one in found]
 
 
-def check_own(path: Path) -> os.stat_result | None:
+def is_same(path: Path, status: os.stat_result) -> bool:
+    """Return whether a path still is of the file that has this state; a link is not followed."""
+    with contextlib.suppress(OSError):
+        return os.path.samestat(path.lstat(), status)
+    return False
+
+
+def check_own(path: Path, owner: int = -1) -> os.stat_result | None:
     """Return the state of a helper that an earlier process has left; None: there is none.
+
+    It is of this user, or of `owner`, to whom that process may have given it.
 
     Raises
     ------
@@ -70,7 +81,7 @@ def check_own(path: Path) -> os.stat_result | None:
         status = path.lstat()
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_nlink != 1:
+    if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), owner) or status.st_nlink != 1:
         words = "is in the way, and not a file that this command has left: remove it"
         raise FileSystemError(errno.EEXIST, words, str(path))
     return status
@@ -120,9 +131,11 @@ class Journal:
             os.write(self._descriptor, f"{part}\n".encode())
 
     def remove(self) -> None:
-        """Remove it."""
+        """Remove it; one that another command has put in its place stays."""
+        own = self._descriptor < 0 or is_same(self.path, os.fstat(self._descriptor))
         self.close()
-        self.path.unlink(missing_ok=True)
+        if own:
+            self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close it; it stays."""
@@ -147,17 +160,34 @@ def keeping(error: FileSystemError, what: Path, journal: Path) -> FileSystemErro
     return FileSystemError(error.errno, words, error.filename)
 
 
+def give_owner(descriptor: int, status: os.stat_result) -> None:
+    """Give a file owner, group and permissions of another one, as far as this user can.
+
+    Without the group its permissions are left out, too: they would be those of another group. The owner comes first,
+    since nobody may read meanwhile who must not: make the file for its owner alone (0o600).
+    """
+    for owner in (status.st_uid, -1):  # any user may give the groups that he is in
+        now = os.fstat(descriptor)
+        if now.st_gid != status.st_gid or owner not in (now.st_uid, -1):
+            with contextlib.suppress(OSError):
+                os.fchown(descriptor, owner, status.st_gid)
+    kept = os.fstat(descriptor).st_gid == status.st_gid
+    os.fchmod(descriptor, status.st_mode & (0o777 if kept else 0o707))
+
+
 def lock(descriptor: int, path: Path) -> None:
     """Hold a file until it is closed; a file system without locks does without.
 
     Raises
     ------
     FileSystemError
-        Another process holds it.
+        Another process holds it, or it cannot be locked for another reason.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _NO_LOCKS:
             return
-        raise FileSystemError(error.errno, "another command is at work on it", str(path)) from error
+        held = error.errno in _HELD
+        words = "another command is at work on it" if held else f"cannot be locked: {error.strerror or error}"
+        raise FileSystemError(error.errno, words, str(path)) from error

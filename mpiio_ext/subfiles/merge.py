@@ -26,8 +26,19 @@ from mpiio_ext.common.progress import Advance
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.copying import Copy, processors, writers
+from mpiio_ext.subfiles.hdf5 import files_of, has_inode
 from mpiio_ext.subfiles.index import WHOLE, SubfilesError
-from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, keeping, lock, signature
+from mpiio_ext.subfiles.journal import (
+    Journal,
+    beside,
+    boot,
+    cannot_write,
+    check_own,
+    give_owner,
+    keeping,
+    lock,
+    signature,
+)
 from mpiio_ext.subfiles.openers import alone, reading
 from mpiio_ext.subfiles.remove import remove_subfiles
 from mpiio_ext.subfiles.sharing import refuse_shared, usable
@@ -83,13 +94,11 @@ def merge(
         The target cannot be written; what was there before still is.
     """
     in_place = target is None
-    if in_place and (found := _placed(path)) is not None:
+    if in_place and (found := _ended(path, layout)) is not None:
         return found
     stored = find(path, layout)
     if in_place:
-        refuse_shared(stored)
-        with alone(stored):  # before anything is copied
-            pass
+        _refuse_in_place(stored)
     final = stored.path.resolve() if target is None else target.resolve()
     if target is not None:
         check_target(target, [stored.index_path, stored.path, *stored.subfiles])
@@ -150,7 +159,7 @@ class _Work:
         """Open the temporary file: that of an earlier merge, where that was of the same files, or a new one."""
         if not self._in_place:
             self._held.enter_context(reading(self.stored))
-        status = check_own(self.part)
+        status = check_own(self.part, self.final.stat().st_uid if self._in_place else -1)
         known, done = self.journal.read()
         if status is not None and known == self._head(status):
             self._descriptor = os.open(self.part, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -188,12 +197,11 @@ class _Work:
             self.part.unlink()
             self.journal.remove()
             raise SubfilesError(f"{self.stored.path}: has changed while it was merged: merge it again")
-        status = self.stored.index_path.stat()
-        os.fchmod(self._descriptor, status.st_mode & 0o777)
         if self._in_place:
-            with contextlib.suppress(OSError):
-                os.fchown(self._descriptor, status.st_uid, status.st_gid)
+            give_owner(self._descriptor, self.final.stat())
             os.fsync(self._descriptor)
+        else:
+            os.fchmod(self._descriptor, self.stored.index_path.stat().st_mode & 0o777)
         files.step("merge: copied")
         put_in_place(self.part, self.final)
         files.step("merge: renamed")
@@ -214,8 +222,30 @@ class _Work:
             os.close(self._descriptor)
 
 
-def _placed(path: Path) -> Merged | None:
+def _refuse_in_place(stored: Stored) -> None:
+    """Raise `SubfilesError` where the subfiles are others', too, before anything is copied.
+
+    Those of HDF5 are where they lie beside the stub, or where this is the stub that they were made for, and no copy.
+    """
+    refuse_shared(stored)
+    beside_it = stored.subfiles[0].parent == stored.path.parent and stored.path.exists()
+    if stored.layout == "hdf5" and not beside_it and not has_inode(stored.path, stored.ident):
+        raise SubfilesError(f"{stored.path}: is not the file whose subfiles are in {stored.subfiles[0].parent}, but a "
+                            "copy, or is not there: merge them to another name (-o)")  # fmt: skip
+    with alone(stored):
+        pass
+
+
+def _ended(path: Path, layout: str) -> Merged | None:
     """End a merge in place that was killed after the file had got its name; None: there is none."""
+    for one in files_of(path) if layout == "hdf5" else (path,):
+        if (found := _placed(one)) is not None:
+            return found
+    return None
+
+
+def _placed(path: Path) -> Merged | None:
+    """End it where this is the file. What a program has written to it since stays."""
     final = path.resolve()
     journal = Journal(beside(final, JOURNAL))
     known, _ = journal.read()
@@ -226,8 +256,11 @@ def _placed(path: Path) -> Merged | None:
     removed, size, in_place = known.get("remove"), known.get("size"), known.get("in place")
     if known.get("file") != [status.st_dev, status.st_ino] or in_place is not True or index.is_index(path):
         return None
-    if not isinstance(removed, list) or not isinstance(size, int) or status.st_size != size:
+    if not isinstance(removed, list) or not isinstance(size, int) or status.st_size < size:
         return None
-    left = remove_subfiles([Path(str(one)) for one in removed])
+    paths = [Path(str(one)) for one in removed]
+    if not all(one.is_absolute() for one in paths):
+        return None
+    left = remove_subfiles(paths)
     journal.remove()
     return Merged(target=path, size=size, method="nothing to copy", resumed=True, unfinished=False, left=left)

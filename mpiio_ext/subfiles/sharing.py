@@ -37,8 +37,10 @@ _MOST_SAID = 10
 def original(stored: Stored) -> Path | None:
     """Return the file of whose index this one is a copy or hard link, if that is still there: it has the subfiles."""
     folder = stored.subfiles[0].parent
+    if stored.layout != "own" or not folder.name.endswith(FOLDER):
+        return None
     first = folder.with_name(folder.name.removesuffix(FOLDER))
-    if stored.layout != "own" or first == folder or not index.is_index(first):
+    if not index.is_index(first):
         return None
     if first.resolve() == stored.index_path.resolve():
         return None

@@ -2,15 +2,18 @@
 
 Algorithm. Subfiles of a new id are made in the folder NAME.subfiles, each of its whole length and sparse; then the
 bytes are copied, and the index takes its name last. A journal beside the index knows id and parts. In place, the index
-takes the name of the plain file, whose bytes were brought to the disk before.
+takes the name of the plain file, whose bytes were brought to the disk before. The folder is locked from before the
+journal is read to the end: two splits to one target would remove each other's subfiles.
 
 Guarantees. A file that a program has open for writing is not replaced, as far as this host can tell. Under the name
 there is what was there before, or an index of subfiles that are whole. A split that is started again goes on, where the
-file is what it was and unit and count are, or removes what the earlier one has left.
+file is what it was and unit and count are, or removes what the earlier one has left. In place, the new files have
+owner, group and permissions of the old one; where the group cannot be given, no other group may do what it might.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import fcntl
@@ -20,13 +23,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mpiio_ext.common import files
-from mpiio_ext.common.files import check_target, sync_folder, write_whole
+from mpiio_ext.common.files import check_target, replacing, sync_folder
 from mpiio_ext.common.progress import Advance
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.copying import Copy, processors
+from mpiio_ext.subfiles.folders import check_folder
 from mpiio_ext.subfiles.index import FOLDER, WHOLE, Index, Striping, SubfilesError
-from mpiio_ext.subfiles.journal import Journal, beside, boot, cannot_write, check_own, keeping, lock, signature
+from mpiio_ext.subfiles.journal import (
+    Journal,
+    beside,
+    boot,
+    cannot_write,
+    check_own,
+    give_owner,
+    is_same,
+    keeping,
+    lock,
+    signature,
+)
 from mpiio_ext.subfiles.openers import READ, WRITE, open_plain, opened
 from mpiio_ext.subfiles.remove import remove_subfiles
 from mpiio_ext.subfiles.stored import find
@@ -78,10 +93,10 @@ def split(
     if target is not None and index.is_index(path):
         raise SubfilesError(f"{path}: is an index of subfiles already")
     if index.is_index(target or path):
-        return _named(target or path)
+        return _named(path, target, striping)
     if target is not None:
         check_target(target, [path])
-    work = _Work(path, (target or path).resolve(), striping)
+    work = _Work(path, (target or path).resolve(), striping, in_place=target is None)
     begun = False
     try:
         if target is None:
@@ -94,42 +109,55 @@ def split(
         copy.run()
         if verified:
             verify(work.path, work.subfiles, striping, work.size, threads or processors())
-        work.finish(durable=target is None)
+        work.finish()
     except OSError as error:
         told = cannot_write(work.final, error)
-        raise (keeping(told, work.folder, work.journal.path) if begun else told) from error
+        raise (keeping(told, work.folder, work.journal.path) if begun and work.folder.is_dir() else told) from error
     finally:
         work.close()
     return Split(target=target or path, size=work.size, method=copy.copier.method, resumed=work.resumed)
 
 
-def _named(target: Path) -> Split:
+def _already(path: Path) -> SubfilesError:
+    return SubfilesError(f"{path}: is an index of subfiles already")
+
+
+def _named(path: Path, target: Path | None, striping: Striping) -> Split:
     """End a split that was killed after the index had got its name.
 
     Raises
     ------
     SubfilesError
-        There is none: the target is an index for another reason.
+        There is none, or it was of something else: the target is an index for another reason.
     """
-    journal = Journal(beside(target.resolve(), JOURNAL))
+    final = target or path
+    journal = Journal(beside(final.resolve(), JOURNAL))
     known, _ = journal.read()
-    stored = find(target)
+    stored = find(final)
     if known.get("id") != stored.ident:
-        raise SubfilesError(f"{target}: is an index of subfiles already")
-    journal.remove()
-    return Split(target=target, size=stored.size or 0, method="nothing to copy", resumed=True)
+        raise _already(final)
+    journal.remove()  # there is an index: nothing is left to be done
+    source = None
+    with contextlib.suppress(OSError):
+        source = signature([path.resolve()])
+    asked = stored.state == WHOLE and stored.striping == striping and known.get("in place") == (target is None)
+    if not asked or (target is not None and source != known.get("source")):
+        raise _already(final)
+    return Split(target=final, size=stored.size or 0, method="nothing to copy", resumed=True)
 
 
 class _Work:
     """The subfiles of a split, and its journal."""
 
-    def __init__(self, path: Path, final: Path, striping: Striping) -> None:
-        self.path, self.final, self._striping = path.resolve(), final, striping
+    def __init__(self, path: Path, final: Path, striping: Striping, *, in_place: bool) -> None:
+        self.path, self.final, self._striping, self._in_place = path.resolve(), final, striping, in_place
         self.journal = Journal(beside(final, JOURNAL))
         self.folder = final.with_name(final.name + FOLDER)
         self.done: set[str] = set()
         self.resumed = False
         self.subfiles: tuple[Path, ...] = ()
+        self._made: list[os.stat_result] = []
+        self._held = -1
         try:
             self._descriptor = open_plain(self.path, READ)
         except OSError as error:
@@ -141,23 +169,26 @@ class _Work:
 
     def _head(self, ident: str) -> dict[str, object]:
         return {"mpiio_ext splitting": 1, "boot": boot(), "source": signature([self.path]), "id": ident,
-                "unit": self._striping.unit, "count": self._striping.count}  # fmt: skip
+                "unit": self._striping.unit, "count": self._striping.count, "in place": self._in_place}  # fmt: skip
 
     def _paths(self, ident: str, count: int) -> tuple[Path, ...]:
         return tuple(self.folder / f"{ident}.{number}" for number in range(count))
 
     def open(self) -> None:
         """Make the subfiles, or find those of an earlier split of the same file."""
-        known, done = self.journal.read()
-        ident, count = known.get("id"), known.get("count")
-        if isinstance(ident, str) and isinstance(count, int):
-            if known == self._head(ident) and all(map(check_own, self._paths(ident, count))):
-                self._ident, self.done, self.resumed = ident, done, True
-            else:
-                remove_subfiles(self._paths(ident, count))
-        self.subfiles = self._paths(self._ident, self._striping.count)
-        self._make_folder()
-        self.journal.begin(self._head(self._ident), self.done)
+        self._hold()
+        try:
+            self._refuse_index()
+            while not self._read():
+                self._hold()  # the folder may have gone with what was in it
+                self._refuse_index()
+            self.subfiles = self._paths(self._ident, self._striping.count)
+            self.journal.begin(self._head(self._ident), self.done)
+        except (OSError, SubfilesError):
+            if self._held >= 0:
+                with contextlib.suppress(OSError):
+                    self.folder.rmdir()
+            raise
         files.step("split: journal")
         try:
             self._make()
@@ -168,23 +199,76 @@ class _Work:
             raise
         files.step("split: made")
 
+    def _read(self) -> bool:
+        """Take over what the journal knows; False: that was of something else, and has been removed."""
+        known, done = self.journal.read()
+        ident, count = known.get("id"), known.get("count")
+        if not isinstance(ident, str) or not isinstance(count, int):
+            return True
+        paths = self._paths(ident, count)
+        owner = self.status.st_uid if self._in_place else -1
+        if known == self._head(ident) and all(check_own(path, owner) for path in paths):
+            self._ident, self.done, self.resumed = ident, done, True
+            return True
+        remove_subfiles(paths)
+        self.journal.remove()
+        return False
+
     def _make(self) -> None:
         """Make the subfiles, unless an earlier split has, and give them their lengths."""
         new = 0 if self.resumed else os.O_CREAT | os.O_EXCL
+        mode = 0o600 if self._in_place else self.status.st_mode & 0o666 | 0o600
         for number, path in enumerate(self.subfiles):
-            descriptor = os.open(path, WRITE | new, self.status.st_mode & 0o666)
+            if self.resumed and self._in_place:  # it may have got the permissions of a file that is only read
+                with opened(path) as descriptor:
+                    os.fchmod(descriptor, mode)
+            descriptor = os.open(path, WRITE | new, mode)
             try:
                 os.ftruncate(descriptor, self._striping.length(number, self.size))
+                self._made.append(os.fstat(descriptor))
             finally:
                 os.close(descriptor)
 
+    def _hold(self) -> None:
+        """Make the folder of the subfiles, and lock it: other commands keep from the target until the end."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        while self._held < 0 or not is_same(self.folder, os.fstat(self._held)):  # another one may have removed it
+            self._let_go()
+            self._make_folder()
+            files.step("split: folder")
+            try:
+                self._held = os.open(self.folder, flags)
+                lock(self._held, self.final)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                self._let_go()
+                raise
+
+    def _let_go(self) -> None:
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
+
     def _make_folder(self) -> None:
-        """Make the folder of the subfiles; a link in its place is refused."""
+        """Make the folder of the subfiles; a link is refused, and another user's that he could swap.
+
+        An earlier split may have given it to the owner of the file.
+        """
         try:
             self.folder.mkdir()
         except FileExistsError:
-            if self.folder.is_symlink() or not self.folder.is_dir():
+            if self.folder.is_symlink() or (os.path.lexists(self.folder) and not self.folder.is_dir()):
                 raise OSError(errno.EEXIST, f"{self.folder} is in the way: it is no folder") from None
+            with contextlib.suppress(FileNotFoundError):  # it has gone: it is made again
+                if not self._in_place or self.folder.lstat().st_uid != self.status.st_uid:
+                    check_folder(self.folder)
+
+    def _refuse_index(self) -> None:
+        """Raise `SubfilesError` where source or target is an index: by another command or a program, meanwhile."""
+        for path in (self.path, self.final):
+            if index.is_index(path):
+                raise _already(path)
 
     def refuse_writers(self) -> None:
         """Raise `SubfilesError` where a program has the plain file open: what it writes would be lost.
@@ -199,28 +283,55 @@ class _Work:
             if error.errno == errno.EAGAIN:
                 raise SubfilesError(f"{self.path}: a program has it open for writing: split it after that") from None
 
-    def finish(self, *, durable: bool) -> None:
-        """Write the index; with `durable`, when the bytes are on the disk."""
-        for path in self.subfiles if durable else ():
+    def finish(self) -> None:
+        """Write the index; in place, when the bytes are on the disk."""
+        self._look_again()
+        status = os.fstat(self._descriptor)
+        for path in self.subfiles if self._in_place else ():
             with opened(path, WRITE) as descriptor:
+                give_owner(descriptor, status)
                 os.fsync(descriptor)
-        if durable:
+        if self._in_place:
+            self._give_folder(status)
             sync_folder(self.folder)
-        if durable:
             self.refuse_writers()
-        now = self.path.stat()
-        if (now.st_ino, now.st_size, now.st_mtime_ns) != (self.status.st_ino, self.size, self.status.st_mtime_ns):
-            remove_subfiles(self.subfiles)
-            self.journal.remove()
-            raise SubfilesError(f"{self.path}: has changed while it was split: split it again")
         files.step("split: copied")
+        self._look_again()
         made = Index(state=WHOLE, striping=self._striping, size=self.size, ident=self._ident,
                      subfiles=tuple(f"{self.folder.name}/{path.name}" for path in self.subfiles))  # fmt: skip
-        write_whole(self.final, made.render(self.final.name), mode=self.status.st_mode & 0o777, durable=durable)
+        mode = None if self._in_place else status.st_mode & 0o777
+        with replacing(self.final, mode=mode, durable=self._in_place) as part:
+            part.write_bytes(made.render(self.final.name))
+            if self._in_place:
+                with opened(part, WRITE) as descriptor:
+                    give_owner(descriptor, status)
         files.step("split: index")
         self.journal.remove()
+
+    def _give_folder(self, status: os.stat_result) -> None:
+        """Give the folder to the owner of the file, who is to remove the subfiles, unless something else is in it."""
+        if {*self.folder.iterdir()} == {*self.subfiles}:
+            with contextlib.suppress(OSError):
+                os.fchown(self._held, status.st_uid, -1)
+
+    def _look_again(self) -> None:
+        """Raise `SubfilesError` where an index would be wrong by now, and remove what this split has made."""
+        own = [path for path, status in zip(self.subfiles, self._made, strict=True) if is_same(path, status)]
+        try:
+            now = self.path.stat()
+            if (now.st_ino, now.st_size, now.st_mtime_ns) != (self.status.st_ino, self.size, self.status.st_mtime_ns):
+                raise SubfilesError(f"{self.path}: has changed while it was split: split it again")
+            self._refuse_index()
+            if len(own) < len(self.subfiles):
+                gone = next(path for path in self.subfiles if path not in own)
+                raise SubfilesError(f"{gone}: was removed or replaced while {self.path} was split: split it again")
+        except SubfilesError:
+            remove_subfiles(own)
+            self.journal.remove()
+            raise
 
     def close(self) -> None:
         """Close what is open."""
         self.journal.close()
+        self._let_go()
         os.close(self._descriptor)

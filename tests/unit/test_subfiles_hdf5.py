@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
 
 import pytest
 
+from mpiio_ext.common import files
 from support.made_subfiles import command
 
 STRIPE, COUNT = 1000, 12
@@ -74,6 +76,96 @@ def test_what_was_moved_is_found(data: bytes, tmp_path: pathlib.Path, monkeypatc
     assert command("check", "--layout", "hdf5", tmp_path / "b" / "f.h5").exit_code == 0
     (tmp_path / "configs" / config.name.replace("77", "78")).write_bytes(moved.read_bytes())
     assert "has 2 configurations" in command("check", "--layout", "hdf5", tmp_path / "b" / "f.h5").stderr
+
+
+def test_a_copy_has_its_own_subfiles(data: bytes, tmp_path: pathlib.Path) -> None:
+    """Its configuration still names the folder of the original."""
+    (tmp_path / "a").mkdir()
+    store(tmp_path / "a", "f.h5", data)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    first = next(path for path in (tmp_path / "b").iterdir() if path.name.endswith("_01_of_12"))
+    first.write_bytes(b"changed" + first.read_bytes()[7:])
+    before = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert command("merge", "--layout", "hdf5", "--in-place", tmp_path / "b" / "f.h5").exit_code == 0
+    assert (tmp_path / "b" / "f.h5").read_bytes() == b"changed" + data[7:]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == before
+    assert [path.name for path in (tmp_path / "b").iterdir()] == ["f.h5"]
+
+
+@pytest.mark.parametrize("has_stub", [False, True])
+def test_subfiles_of_the_original_are_not_removed(has_stub: bool, data: bytes, tmp_path: pathlib.Path) -> None:
+    """Of a copy that has none they can be merged to another name alone."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    config = store(tmp_path / "a", "f.h5", data, inode=77)
+    for path in [config, *([tmp_path / "a" / "f.h5"] if has_stub else [])]:
+        shutil.copy(path, tmp_path / "b")
+    before = sorted(path.name for path in (tmp_path / "a").iterdir())
+    given = tmp_path / "b" / ("f.h5" if has_stub else config.name)
+    done = command("merge", "--layout", "hdf5", "--in-place", given)
+    assert done.exit_code == 2 and "is not the file whose subfiles are in" in done.stderr
+    assert command("merge", "--layout", "hdf5", given, "-o", tmp_path / "b" / "g.h5").exit_code == 0
+    assert (tmp_path / "b" / "g.h5").read_bytes() == data
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == before
+
+
+class Killed(BaseException):
+    """Nothing of the product catches it."""
+
+
+def killed_at(monkeypatch: pytest.MonkeyPatch, at: str, *words: object) -> None:
+    """End a command at a step."""
+    def step(name: str) -> None:
+        if name == at:
+            raise Killed
+
+    with monkeypatch.context() as context, pytest.raises(Killed):
+        context.setattr(files, "step", step)
+        command(*words)
+
+
+def test_a_merge_that_was_killed_goes_on_from_elsewhere(data: bytes, tmp_path: pathlib.Path,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative paths of the first command do not lead the second one to other files."""
+    for name in ("x", "y"):
+        (tmp_path / name / "c").mkdir(parents=True)
+        store(tmp_path / name / "c", "f.h5", data, inode=77)
+    before = sorted(path.name for path in (tmp_path / "y" / "c").iterdir())
+    monkeypatch.chdir(tmp_path / "x")
+    killed_at(monkeypatch, "merge: renamed", "merge", "--layout", "hdf5", "--in-place", "c/f.h5")
+    monkeypatch.chdir(tmp_path / "y")
+    done = command("merge", "--layout", "hdf5", "--in-place", "../x/c/f.h5")
+    assert done.exit_code == 0 and "gone on with" in done.output
+    assert sorted(path.name for path in (tmp_path / "y" / "c").iterdir()) == before
+    assert [path.name for path in (tmp_path / "x" / "c").iterdir()] == ["f.h5"]
+
+
+@pytest.mark.parametrize("at", ["", "merge: renamed", "subfile removed"])
+def test_a_configuration_in_a_folder_of_its_own(at: str, data: bytes, tmp_path: pathlib.Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """The merged file takes the place of the stub that it names, with its permissions, also after a kill."""
+    for name in ("e", "configs"):
+        (tmp_path / name).mkdir()
+    config = store(tmp_path / "e", "f.h5", data)
+    (tmp_path / "e" / "f.h5").chmod(0o640)
+    config = config.rename(tmp_path / "configs" / config.name)
+    words = ("merge", "--layout", "hdf5", "--in-place", config)
+    if at:
+        killed_at(monkeypatch, at, *words)
+    assert command(*words).exit_code == 0
+    assert (tmp_path / "e" / "f.h5").read_bytes() == data
+    assert (tmp_path / "e" / "f.h5").stat().st_mode & 0o777 == 0o640
+    assert [path.name for name in ("e", "configs") for path in (tmp_path / name).iterdir()] == ["f.h5"]
+
+
+def test_in_its_own_folder_after_a_move(data: bytes, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    store(tmp_path / "a", "f.h5", data, inode=77)
+    (tmp_path / "a").rename(tmp_path / "b")
+    monkeypatch.chdir(tmp_path / "b")
+    assert command("check", "--layout", "hdf5", "f.h5").exit_code == 0
+    assert command("merge", "--layout", "hdf5", "--in-place", "f.h5").exit_code == 0
+    assert (tmp_path / "b" / "f.h5").read_bytes() == data
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [

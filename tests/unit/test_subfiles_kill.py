@@ -153,6 +153,33 @@ def test_killed_at_each_step(work: str, tmp_path: pathlib.Path) -> None:
     assert number > 3
 
 
+@pytest.mark.parametrize("change", ["append", "shorten", "replace"])
+def test_a_merge_that_was_killed_is_ended_after_the_file_was_written(change: str, tmp_path: pathlib.Path) -> None:
+    """It has its name then, and programs may use it: what they appended stays. A shorter or other file is not its."""
+    data, folder, path = bytes(range(256)) * 700, tmp_path / "one", tmp_path / "one" / "f"
+    start(folder, "merge in place", data)
+    for number in range(99):
+        assert killed_at(number, folder, "merge in place")
+        if not path.read_bytes().startswith(b"mpiio_ext subfiles"):
+            break
+    if change == "append":
+        with path.open("ab") as file:
+            file.write(b"more")
+        assert command("merge", "--in-place", path).exit_code == 0
+        assert path.read_bytes() == data + b"more"
+        assert [each.name for each in folder.iterdir()] == ["f"]
+        return
+    if change == "shorten":
+        os.truncate(path, 100)
+    else:
+        (folder / "other").write_bytes(data)
+        (folder / "other").rename(path)
+    before = sorted(each.name for each in (folder / "f.subfiles").iterdir())
+    done = command("merge", "--in-place", path)
+    assert done.exit_code == 2 and "is no index of subfiles" in done.stderr
+    assert sorted(each.name for each in (folder / "f.subfiles").iterdir()) == before
+
+
 @pytest.mark.parametrize("work", WORK)
 @pytest.mark.parametrize("kills", [4, *tiers.slow(200)])
 def test_killed_at_random_moments(kills: int, work: str, data: bytes, tmp_path: pathlib.Path) -> None:
