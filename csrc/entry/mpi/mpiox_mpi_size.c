@@ -58,6 +58,8 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     if (handle->forwarded != NULL &&
         mpiox_topology_all(handle->file->topology, result == MPI_SUCCESS && own.code == MPIOX_OK))
         mpiox_forwarded_cut(handle->forwarded, size);
+    if (error.code != MPIOX_OK && (own.code != MPIOX_OK || result != MPI_SUCCESS)) /* the call tells of another one */
+        mpiox_forwarded_note_error(handle->forwarded, &error);
     if (own.code != MPIOX_OK)
         return mpiox_mpi_raise(handle, &own);
     if (size == 0 && error.code == MPIOX_OK)
