@@ -37,7 +37,7 @@ def test_no_byte_depends_on_who_is_late(tmp_path: pathlib.Path, per_node: int, m
     seen = json.loads(next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))[5:])
     assert [rank["without_waiting"] for rank in seen] == ["right"] * RANKS, launch.describe()
     assert [rank["order"] for rank in seen] == [[0, 0]] * RANKS, launch.describe()
-    assert [rank["alone_before"] for rank in seen] == [0] * RANKS, launch.describe()
+    assert [rank["alone_before"] for rank in seen] == [[0, 0]] * RANKS, launch.describe()
     assert [rank["alone_behind"] for rank in seen] == [[True] * 3] * RANKS, launch.describe()
     assert [rank["ways"] for rank in seen] == [{"auto": 1, "two_phase": 0, "cached": 2}] * RANKS, launch.describe()
     assert [rank["refused"] for rank in seen] == [[["MPI_ERR_NO_SPACE"]] * 2] * RANKS, launch.describe()

@@ -12,13 +12,14 @@ import pathlib
 import random
 import signal
 import struct
+import sys
 import time
 from dataclasses import dataclass
 
 import pytest
 
 from support.cbuild import failed_checks, mpi_program
-from support.launch import launcher, library_path
+from support.launch import launcher, library_path, preload_environment
 from support.processes import Job, job, shared_memory
 
 pytestmark = pytest.mark.mpi
@@ -199,3 +200,45 @@ def test_killed_delegates_with_a_scheduler(extension: str, tmp_path: pathlib.Pat
 def test_many_killed_delegates(extension: str, tmp_path: pathlib.Path, level: str) -> None:
     """Fifty moments of each level."""
     check_all(tmp_path, deaths(level, LONG, 2))
+
+
+APPENDING = """
+import pathlib
+import sys
+import time
+
+import numpy as np
+from mpi4py import MPI
+
+comm, path = MPI.COMM_WORLD, pathlib.Path(sys.argv[1])
+file = MPI.File.Open(comm, str(path), MPI.MODE_RDWR | MPI.MODE_CREATE)
+file.Write_at_all(comm.rank * 8192, np.full(8192, comm.rank + 1, "u1"))
+comm.Barrier()
+if comm.rank == 0:
+    print("written", flush=True)
+while not path.with_suffix(".go").exists():
+    time.sleep(0.001)
+size = file.Get_size()
+file.Seek(0, MPI.SEEK_END)
+end = file.Get_position()
+comm.Barrier()
+file.Seek(100 * comm.rank, MPI.SEEK_CUR)
+file.Write(np.full(100, 99, "u1"))
+file.Close()
+assert size == end == 8192 * comm.size, (size, end)
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_the_end_of_the_file_waits_for_a_rescue(extension: str, tmp_path: pathlib.Path, victim: int) -> None:
+    """Bytes of a delegate on another node that is dead, and not yet in the file, count; what is appended is behind."""
+    path = tmp_path / "data"
+    command = [str(launcher()), "-n", "2", sys.executable, "-c", APPENDING, str(path)]
+    env = {"MPIOX_HINTS": "*:mpiox_delegates=2:mpiox_collective=cached:mpiox_delegate_page=4k", "MPIOX_TESTING": "1",
+           "MPIOX_RANKS_PER_NODE": "1", "MPIOX_FAULT": f"op=write,path={path},delay_ms=500"}  # fmt: skip
+    with job(command, tmp_path / "log", preload_environment() | env) as running:
+        running.wait_for("written", LIMIT_S)
+        os.kill(running.delegates()[victim], signal.SIGKILL)
+        path.with_suffix(".go").touch()
+        assert running.status(LIMIT_S) == 0, running.text()
+    assert path.read_bytes() == bytes([1] * 8192 + [2] * 8192 + [99] * 200), running.text()

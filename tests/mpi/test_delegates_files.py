@@ -137,6 +137,20 @@ def test_calls_are_told_before_the_sync(tmp_path: pathlib.Path, ranks: int, per_
     assert len({rank["sync"] for rank in seen}) == 1, launch.describe()
 
 
+@pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (2, 1)])
+def test_a_call_in_between_does_not_keep_it_to_itself(tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
+    """What a call finds lost it tells to all ranks; when it has another answer, or one rank called, the sync does."""
+    fault = "op=write,path=*/file*,errno=ENOSPC"
+    seen, launch = run("told", tmp_path / "file", ranks, f"mpiox_delegates=2:mpiox_delegate_mode=thread:{SMALL}",
+                       MPIOX_FAULT=fault, MPIOX_RANKS_PER_NODE=str(per_node))  # fmt: skip
+    lost, once = "MPI_ERR_NO_SPACE", ["MPI_ERR_NO_SPACE", "fine"]
+    for number, rank in enumerate(seen):
+        assert rank["alone"] == ["fine" if number else lost, *once], launch.describe()
+        assert rank["handed over"][1:] == once, launch.describe()
+        assert rank["atomicity"] == [lost, "fine", "fine"], launch.describe()
+        assert rank["wrong size"][0] not in {"fine", lost} and rank["wrong size"][1:] == once, launch.describe()
+
+
 @pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (2, 1), *slow((1, 0))])
 def test_what_is_written_again_is_not_lost(tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
     """In mode thread, where the limit of the ranks is the delegates'."""

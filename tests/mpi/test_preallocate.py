@@ -16,6 +16,7 @@ pytestmark = pytest.mark.mpi
 
 PROGRAM = '''
 import sys
+import time
 import mpiio_ext
 import numpy as np
 from mpi4py import MPI
@@ -42,6 +43,13 @@ elif what == "negative":
     assert failed(-1) != MPI.SUCCESS
 elif what == "differs" and comm.size > 1:
     assert failed(50_000 + comm.rank) != MPI.SUCCESS
+elif what == "late":
+    if comm.rank == comm.size - 1:
+        time.sleep(0.1)
+        file.Write_at(50_000, data)
+    assert failed(40_000) == MPI.SUCCESS and file.Get_size() == 51_000
+    comm.Barrier()
+    assert failed(60_000) == MPI.SUCCESS and file.Get_size() == 60_000
 elif what == "full":
     assert failed(1 << 30) == MPI.ERR_NO_SPACE
 back = np.empty(1000, "u1")
@@ -58,6 +66,8 @@ CASES = {
     for what in WHATS
     for ranks in RANKS
 }
+SCRATCH = {"MPIOX_HINTS": "*:mpiox_delegates=2:mpiox_collective=cached:mpiox_close=never"}
+CASES["late"] = Case(text=PROGRAM, ranks=4, arguments=("{folder}/data", "late"), environment=SCRATCH)
 
 
 @pytest.mark.parametrize("ranks", RANKS)
@@ -65,6 +75,11 @@ CASES = {
 def test_preallocate(cases: Cases, what: str, ranks: int) -> None:
     """Sizes that are negative or not the same on all ranks are refused on all of them; the file stays usable."""
     cases.result(f"{what} {ranks}")
+
+
+def test_preallocate_of_a_scratch_file(cases: Cases) -> None:
+    """What a rank has written, which comes late to the call, counts: nothing beyond the size is cut off."""
+    cases.result("late")
 
 
 def test_preallocate_on_a_full_disk(extension: str, tmp_path: pathlib.Path) -> None:

@@ -87,9 +87,9 @@ def order(path: str, *, alone: bool) -> int:
     return wrong
 
 
-def alone_before(path: str) -> int:
+def alone_before(path: str, mode: int = MPI.MODE_RDWR) -> int:
     """Return how often an independent write has won over the collective behind it, to which its rank is late."""
-    file = opened(path)
+    file = opened(path, mode=mode)
     for base in range(ROUNDS):
         if base % RANKS == RANK:
             time.sleep(LATE_S)
@@ -184,7 +184,7 @@ def main() -> None:
     seen = {
         "without_waiting": without_waiting(f"{path}.1") if one_node else "right",
         "order": [order(f"{path}.2.{alone}", alone=alone) for alone in (False, True)],
-        "alone_before": alone_before(f"{path}.3"),
+        "alone_before": [alone_before(f"{path}.3.{mode}", mode) for mode in (MPI.MODE_RDWR, MPI.MODE_WRONLY)],
         "alone_behind": alone_behind(f"{path}.4"),
         "errors": [errors(f"{path}.5.{alone}", alone=alone) for alone in (False, True)],
         "ways": ways(f"{path}.6"),

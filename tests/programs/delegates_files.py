@@ -137,6 +137,33 @@ def refused(path: str) -> Any:
     return {"write": told, "writes": count, "read": sorted(set(read)), "sync": sync, "after": after}
 
 
+def told(path: str) -> Any:
+    """The file system refuses all bytes: what a call in the middle says, and the two syncs behind it."""
+    def alone(file: MPI.File) -> None:
+        """Rank 0 alone has what rank 1 has written brought to the file."""
+        COMM.Barrier()
+        if COMM.rank == 0:
+            file.Read_at(0, np.empty(RECORD, np.uint8))
+
+    def handed_over(file: MPI.File) -> None:
+        file.Set_view(0, MPI.BYTE, MPI.BYTE, "external32")
+        file.Read_at(0, np.empty(RECORD, np.uint8))
+
+    middles = {"alone": alone, "handed over": handed_over, "atomicity": lambda file: file.Set_atomicity(True),
+               "wrong size": lambda file: file.Set_size(-1)}  # fmt: skip
+    found = {}
+    for name, middle in middles.items():
+        file = MPI.File.Open(COMM, f"{path}.{name}", MODE)
+        if name == "alone":  # past the delegates
+            attempt(file.Write_at_all, COMM.rank * RECORD, record(COMM.rank * RECORD))
+        if name != "alone" or COMM.rank == 1:
+            file.Write_at((1 + COMM.rank) * PAGE, record((1 + COMM.rank) * PAGE))
+        said = [attempt(call, *arguments) for call, *arguments in ((middle, file), (file.Sync,), (file.Sync,))]
+        found[name] = [text.split(":")[0] for text in said]
+        file.Close()
+    return found
+
+
 def retried(path: str) -> Any:
     """The file system refuses bytes beyond a limit; when it takes them, the program writes them again."""
     def page(at: int) -> np.ndarray:
@@ -242,8 +269,8 @@ def settings(path: str) -> Any:
 
 def main() -> None:
     """Run one case."""
-    cases = (balance, behind, owners, failing, refused, retried, scattered, closing, disk, torn,
-             settings)  # fmt: skip
+    cases = (balance, behind, owners, failing, refused, told, retried, scattered, closing, disk,
+             torn, settings)  # fmt: skip
     case = {case.__name__: case for case in cases}[sys.argv[1]]
     seen = COMM.gather(case(str(pathlib.Path(sys.argv[2]).resolve())))
     if COMM.rank == 0:

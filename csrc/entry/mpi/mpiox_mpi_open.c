@@ -216,20 +216,22 @@ static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_
 int mpiox_mpi_set_atomicity(MPI_File fh, int flag)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
-    mpiox_error error;
+    mpiox_error error = {.code = MPIOX_OK};
     int result = PMPI_File_set_atomicity(fh, flag), values[] = {result == MPI_SUCCESS, flag != 0, flag == 0};
 
     if (!mpiox_handle_is_managed(handle))
         return result;
     mpiox_nonblocking_drain(handle);
-    if (handle->forwarded != NULL && mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error) != MPIOX_OK)
-        mpiox_mpi_raise(handle, &error);
+    if (handle->forwarded != NULL)
+        mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error);
     /* MPI libraries may refuse flags that differ on some ranks only; the mode decides how all ranks access the file. */
     if (mpiox_topology_min(handle->file->topology, 3, values, NULL, 0) == MPIOX_OK && values[0] &&
         (values[1] || values[2])) {
         mpiox_file_set_atomicity(handle->file, flag != 0);
-        return result;
+        return error.code != MPIOX_OK ? mpiox_mpi_raise(handle, &error) : result;
     }
+    if (error.code != MPIOX_OK) /* lost bytes, which the call does not tell of */
+        mpiox_forwarded_note_error(handle->forwarded, &error);
     return result != MPI_SUCCESS ? result
                                  : mpiox_mpi_raise_problem(handle, MPI_ERR_ARG, "set_atomicity (ranks differ)");
 }

@@ -58,6 +58,8 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     if (handle->forwarded != NULL &&
         mpiox_topology_all(handle->file->topology, result == MPI_SUCCESS && own.code == MPIOX_OK))
         mpiox_forwarded_cut(handle->forwarded, size);
+    if (error.code != MPIOX_OK && (own.code != MPIOX_OK || result != MPI_SUCCESS)) /* the call tells of another one */
+        mpiox_forwarded_note_error(handle->forwarded, &error);
     if (own.code != MPIOX_OK)
         return mpiox_mpi_raise(handle, &own);
     if (size == 0 && error.code == MPIOX_OK)
@@ -65,15 +67,21 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     return error.code != MPIOX_OK && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
 }
 
-/* A scratch file needs no space in the file system. */
+/* A scratch file needs no space in the file system. Its bytes beyond a new size are discarded: no rank looks before all
+ * have come, and what one has found beyond stays. */
 static int lengthen(MPI_File fh, const mpiox_handle *handle, MPI_Offset size)
 {
+    mpiox_topology *topology = handle->file->topology;
     mpiox_error error;
     int64_t bytes = 0;
+    int shorter;
 
-    if (mpiox_forwarded_size(handle->forwarded, &bytes, &error) != MPIOX_OK)
+    mpiox_topology_all(topology, true);
+    mpiox_forwarded_size(handle->forwarded, &bytes, &error);
+    shorter = bytes < size;
+    if (mpiox_topology_agree(topology, &error, 1, &shorter) != MPIOX_OK)
         return mpiox_mpi_raise(handle, &error);
-    return mpiox_topology_all(handle->file->topology, bytes >= size) ? MPI_SUCCESS : mpiox_mpi_set_size(fh, size);
+    return shorter ? mpiox_mpi_set_size(fh, size) : MPI_SUCCESS;
 }
 
 /* By the file system where it can, and done on return: Open MPI 4.1 has rank 0 read and write the whole file again

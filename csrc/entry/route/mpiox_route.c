@@ -109,9 +109,13 @@ static int choose(const mpiox_route *route, const mpiox_request *request, mpiox_
     const bool able = request->local_error.code == MPIOX_OK && mpiox_file_view_usable(route->file);
     const mpiox_collective_way way = route->file->hints.collective;
     int values[] = {way != MPIOX_COLLECTIVE_CACHED && !mpiox_forwarded_is_used(route->forwarded), able};
-    mpiox_error error;
+    mpiox_error error = {.code = MPIOX_OK};
 
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
+    if (route->forwarded->collects && way != MPIOX_COLLECTIVE_TWO_PHASE) /* what is collected comes before it */
+        mpiox_forwarded_drain(route->forwarded, &error);
+    if (error.code != MPIOX_OK) /* of bytes of an earlier call */
+        mpiox_forwarded_note_error(route->forwarded, &error);
     if (mpiox_topology_min(route->file->topology, 2, values, NULL, 0) != MPIOX_OK) {
         mpiox_error_set(&outcome->error, MPIOX_E_MPI, 0, -1, -1, "agreeing on the way of a collective");
         return outcome->error.code;

@@ -63,7 +63,8 @@ int mpiox_forwarded_flush_barrier(mpiox_forwarded *forwarded, bool stable, bool 
  * blocking, calls MPI. */
 void mpiox_forwarded_balance(mpiox_forwarded *forwarded);
 /* The same by this rank alone, without the others' bytes in flight; everything is dropped. Before the MPI library
- * carries out an access that the ranks did not agree on. Local, blocking. */
+ * carries out an access that the ranks did not agree on. The next flush barrier tells all ranks of *error. Local,
+ * blocking. */
 int mpiox_forwarded_flush_barrier_alone(mpiox_forwarded *forwarded, mpiox_error *error);
 /* The file's size has been set to `bytes`, after a flush barrier that dropped everything: what delegates remember of
  * the bytes beyond is void. Collective, blocking. */
@@ -81,7 +82,7 @@ void mpiox_forwarded_to_info(const mpiox_forwarded *forwarded, MPI_Info info);
 /* This rank writes, or has written, to the file by other means: what delegates hold of it may be old from now on (they
  * hold pages for other openings, too). The rank's next access through them drops it first. Local. */
 void mpiox_forwarded_bypass(mpiox_forwarded *forwarded);
-/* A collective access has failed on this rank, and the others do not know: the next flush barrier tells them. Local. */
+/* Something has failed of which not all ranks know: the next flush barrier tells them. Local, any thread. */
 void mpiox_forwarded_note_error(mpiox_forwarded *forwarded, const mpiox_error *error);
 /* Everything that this rank has written is with delegates or in the file, where all ranks' accesses find it. *error:
  * the first failure, if it has none yet. Local, blocking. */

@@ -431,7 +431,8 @@ bool mpiox_forwarded_is_used(const mpiox_forwarded *forwarded)
 
 /* ---- size -------------------------------------------------------------------------------------------------------- */
 
-static int64_t end_at(const mpiox_forwarded *forwarded, int32_t owner)
+/* The bytes of one that is dead are in the file, hence counted there. */
+static int64_t end_at(mpiox_forwarded *forwarded, int32_t owner)
 {
     mpiox_process *delegate = mpiox_forwarded_owner(forwarded, owner);
     const int32_t index = forwarded->index[owner];
@@ -439,7 +440,10 @@ static int64_t end_at(const mpiox_forwarded *forwarded, int32_t owner)
 
     if (delegate->local)
         return atomic_load(&delegate->cache.header->files[index].end);
-    return mpiox_link_end(delegate->link, index, &end) == MPIOX_OK ? end : 0;
+    if (mpiox_link_end(delegate->link, index, &end) == MPIOX_OK)
+        return end;
+    mpiox_forwarded_mark_failed(forwarded, owner);
+    return 0;
 }
 
 int mpiox_forwarded_size(mpiox_forwarded *forwarded, int64_t *bytes, mpiox_error *error)

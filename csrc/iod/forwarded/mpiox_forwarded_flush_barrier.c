@@ -137,17 +137,27 @@ static void leave_behind(mpiox_forwarded *forwarded, int32_t owner, mpiox_forwar
         mpiox_forwarded_late_take(forwarded, owner, late);
 }
 
+static pthread_mutex_t untold_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static mpiox_error take_untold(mpiox_forwarded *forwarded)
+{
+    pthread_mutex_lock(&untold_lock);
+    const mpiox_error taken = forwarded->untold;
+    forwarded->untold = (mpiox_error){.code = MPIOX_OK};
+    pthread_mutex_unlock(&untold_lock);
+    return taken;
+}
+
 /* Each rank talks to its share of the delegates. */
 static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last, mpiox_error *error)
 {
     mpiox_topology *topology = forwarded->file->topology;
-    mpiox_forwarded_late late = {.path = forwarded->file->path, .request = forwarded->untold};
+    mpiox_forwarded_late late = {.path = forwarded->file->path, .request = take_untold(forwarded)};
     mpiox_error losses;
     const double begun = mpiox_now();
     const int64_t event = mpiox_event_begin();
 
     *error = (mpiox_error){.code = MPIOX_OK};
-    forwarded->untold = *error;
     mpiox_forwarded_drain(forwarded, error);
     mpiox_topology_agree_error(topology, error); /* every rank's bytes are with the delegates */
     if (last)
@@ -216,16 +226,20 @@ int mpiox_forwarded_flush_barrier_alone(mpiox_forwarded *forwarded, mpiox_error 
     }
     if (error->code == MPIOX_OK)
         *error = mpiox_forwarded_late_alone(forwarded, &late);
-    if (error->code != MPIOX_OK)
-        atomic_store(&forwarded->file->damaged, true);
     error->rank = forwarded->file->topology->rank;
+    if (error->code != MPIOX_OK) {
+        atomic_store(&forwarded->file->damaged, true);
+        mpiox_forwarded_note_error(forwarded, error); /* the bytes may be those of a rank that has not heard of it */
+    }
     return error->code;
 }
 
 void mpiox_forwarded_note_error(mpiox_forwarded *forwarded, const mpiox_error *error)
 {
+    pthread_mutex_lock(&untold_lock);
     if (forwarded->untold.code == MPIOX_OK)
         forwarded->untold = *error;
+    pthread_mutex_unlock(&untold_lock);
 }
 
 void mpiox_forwarded_bypass(mpiox_forwarded *forwarded)

@@ -58,7 +58,7 @@ struct mpiox_forwarded {
     mpiox_independent_counters direct; /* of what went straight to the file; not added to the file's own */
     atomic_bool used;                  /* accessed through the delegates since the last flush barrier */
     atomic_bool bypassed;              /* this rank has written by other means; what is cached may be old */
-    mpiox_error untold;                /* of a collective, which this rank alone knows of; guarded by their order */
+    mpiox_error untold;                /* which this rank alone knows of; mpiox_forwarded_flush_barrier.c locks it */
     pthread_mutex_t refreshing;        /* held while a thread of this rank drops that */
     mpiox_forwarded_reader reader;
 };
