@@ -80,16 +80,15 @@ def find(path: Path) -> Config:
     unit, count = (_number(config, values, key) for key in ("stripe_size", "subfile_count"))
     if unit > MOST_UNIT or count > MOST_COUNT or len(names) != count:
         raise SubfilesError(f"{config}: counts {count} subfiles of stripes of {unit} B, and names {len(names)}")
-    folder, there = config.parent, config.parent / values["subfile_dir"]
-    if not (folder / names[0]).exists() and (there / names[0]).exists():
-        folder = there
-    file, elsewhere = config.with_name(named["base"]), config.parent / values["hdf5_file"]
-    if path != config:
-        file = path
-    elif not file.exists() and has_inode(elsewhere, named["inode"]):
-        file = elsewhere
-    return Config(path=config, text=text, file=file, inode=named["inode"], striping=Striping(unit, count),
-                  subfiles=tuple(folder / name for name in names), files=(file, elsewhere))  # fmt: skip
+    said = values["subfile_dir"]  # of another folder than this one, where it is relative
+    folders = (config.parent, config.parent / said, Path(said).absolute())
+    folder = next((one for one in folders if _exists(one / names[0])), config.parent)
+    own, elsewhere = config.with_name(named["base"]), config.parent / values["hdf5_file"]
+    files = (own,) if _exists(own) else (own, elsewhere)
+    if path == config:
+        path = elsewhere if len(files) > 1 and has_inode(elsewhere, named["inode"]) else own
+    return Config(path=config, text=text, file=path, inode=named["inode"], striping=Striping(unit, count),
+                  subfiles=tuple(folder / name for name in names), files=files)  # fmt: skip
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
@@ -100,8 +99,20 @@ def files_of(path: Path) -> tuple[Path, ...]:
     SubfilesError, FileSystemError
         The configuration cannot be used.
     """
-    found = find(path).files if _NAME.fullmatch(path.name) else (path,)
-    return tuple(dict.fromkeys(one for one in found if one.exists()))
+    named = _NAME.fullmatch(path.name)
+    if named is None:
+        return (path,)
+    found = find(path).files if _exists(path) else (path.with_name(named["base"]),)  # a merge has removed it
+    return tuple(dict.fromkeys(one for one in found if _exists(one)))
+
+
+def _exists(path: Path) -> bool:
+    """Tell whether a path leads to something; what nobody may look at does not."""
+    try:
+        path.stat()
+    except OSError:
+        return False
+    return True
 
 
 def has_inode(path: Path, inode: str) -> bool:
@@ -120,7 +131,7 @@ def _config_of(path: Path) -> Path:
         raise FileSystemError(error.errno, f"cannot be read: {error.strerror or error}", str(path)) from error
     folders = [path.parent, *([Path(os.environ[_PREFIX])] if os.environ.get(_PREFIX) else [])]
     for folder in folders:
-        if (exact := folder / f"{path.name}.subfile_{inode}.config").exists():
+        if _exists(exact := folder / f"{path.name}.subfile_{inode}.config"):
             return exact
     begins = f"{path.name}.subfile_"
     found = [one for folder in folders if folder.is_dir() for one in sorted(folder.iterdir())

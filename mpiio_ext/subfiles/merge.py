@@ -39,7 +39,7 @@ from mpiio_ext.subfiles.journal import (
     lock,
     signature,
 )
-from mpiio_ext.subfiles.openers import alone, reading
+from mpiio_ext.subfiles.openers import alone, opened, reading
 from mpiio_ext.subfiles.remove import remove_subfiles
 from mpiio_ext.subfiles.sharing import refuse_shared, usable
 from mpiio_ext.subfiles.stored import Stored, find
@@ -162,6 +162,8 @@ class _Work:
         status = check_own(self.part, self.final.stat().st_uid if self._in_place else -1)
         known, done = self.journal.read()
         if status is not None and known == self._head(status):
+            with contextlib.suppress(OSError), opened(self.part) as descriptor:  # its permissions may be the index's
+                os.fchmod(descriptor, 0o600)
             self._descriptor = os.open(self.part, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             lock(self._descriptor, self.part)
             self.done, self.resumed = done, True

@@ -48,6 +48,8 @@ from mpiio_ext.subfiles.stored import find
 from mpiio_ext.subfiles.verify import verify
 
 JOURNAL = ".splitting.journal"
+#: So often a folder that others remove is made anew; file systems with changing inode numbers do without looking.
+_MOST_TRIES = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +222,7 @@ class _Work:
         mode = 0o600 if self._in_place else self.status.st_mode & 0o666 | 0o600
         for number, path in enumerate(self.subfiles):
             if self.resumed and self._in_place:  # it may have got the permissions of a file that is only read
-                with opened(path) as descriptor:
+                with contextlib.suppress(OSError), opened(path) as descriptor:
                     os.fchmod(descriptor, mode)
             descriptor = os.open(path, WRITE | new, mode)
             try:
@@ -232,7 +234,9 @@ class _Work:
     def _hold(self) -> None:
         """Make the folder of the subfiles, and lock it: other commands keep from the target until the end."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        while self._held < 0 or not is_same(self.folder, os.fstat(self._held)):  # another one may have removed it
+        for _ in range(_MOST_TRIES):  # another one may have removed it
+            if self._held >= 0 and is_same(self.folder, os.fstat(self._held)):
+                return
             self._let_go()
             self._make_folder()
             files.step("split: folder")

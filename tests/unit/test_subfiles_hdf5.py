@@ -140,6 +140,46 @@ def test_a_merge_that_was_killed_goes_on_from_elsewhere(data: bytes, tmp_path: p
     assert [path.name for path in (tmp_path / "x" / "c").iterdir()] == ["f.h5"]
 
 
+def test_the_original_of_a_copy_is_left_to_itself(data: bytes, tmp_path: pathlib.Path,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its merge was killed; that of a copy's configuration, which names it, is not about it."""
+    (tmp_path / "a").mkdir()
+    config = store(tmp_path / "a", "f.h5", data)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    killed_at(monkeypatch, "merge: renamed", "merge", "--layout", "hdf5", "--in-place", tmp_path / "a" / "f.h5")
+    before = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert command("merge", "--layout", "hdf5", "--in-place", tmp_path / "b" / config.name).exit_code == 0
+    assert [path.name for path in (tmp_path / "b").iterdir()] == ["f.h5"]
+    assert (tmp_path / "b" / "f.h5").read_bytes() == data
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == before
+
+
+def test_a_merge_that_was_killed_before_its_last_step(data: bytes, tmp_path: pathlib.Path,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    """The configuration that it is started again with is gone."""
+    words = ("merge", "--layout", "hdf5", "--in-place", store(tmp_path, "f.h5", data))
+    killed_at(monkeypatch, "merge: removed", *words)
+    done = command(*words)
+    assert done.exit_code == 0 and "gone on with" in done.output
+    assert [path.name for path in tmp_path.iterdir() if "f.h5" in path.name] == ["f.h5"]
+
+
+@pytest.mark.parametrize("where", ["configuration", "working directory"])
+def test_a_relative_folder_of_subfiles(where: str, data: bytes, tmp_path: pathlib.Path,
+                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    config, sub = store(tmp_path, "f.h5", data), tmp_path / "sub"
+    (run := tmp_path / "run").mkdir()
+    sub = (tmp_path if where == "configuration" else run) / "sub"
+    sub.mkdir()
+    for path in tmp_path.iterdir():
+        if "_of_" in path.name:
+            path.rename(sub / path.name)
+    config.write_text(config.read_text("utf-8").replace(f"subfile_dir={tmp_path}", "subfile_dir=sub"), "utf-8")
+    monkeypatch.chdir(run)
+    assert command("merge", "--layout", "hdf5", config, "-o", "g.h5").exit_code == 0
+    assert (run / "g.h5").read_bytes() == data
+
+
 @pytest.mark.parametrize("at", ["", "merge: renamed", "subfile removed"])
 def test_a_configuration_in_a_folder_of_its_own(at: str, data: bytes, tmp_path: pathlib.Path,
                                                 monkeypatch: pytest.MonkeyPatch) -> None:

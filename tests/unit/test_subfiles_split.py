@@ -26,6 +26,10 @@ from support.made_subfiles import IDENT, child, command, make
 
 AT_WORK = "T: another command is at work on it"
 ALREADY = "T: is an index of subfiles already"
+#: What a command runs first to be another user, who cannot read the modules of this one.
+AS_ANOTHER = ("import difflib, encodings.ascii, fractions, os; from mpiio_ext.common import files; "
+              "import mpiio_ext.subfiles.split, mpiio_ext.subfiles.merge, mpiio_ext.cli.tables; os.setgroups([4242]); "
+              f"os.setgid({strangers.NOBODY}); os.setuid({strangers.NOBODY})")  # fmt: skip
 
 
 class KilledError(BaseException):
@@ -289,6 +293,21 @@ def test_the_folder_of_another_user(in_place: bool, folder: pathlib.Path) -> Non
     assert command(*words).exit_code == (0 if in_place else 2)
 
 
+def test_a_merge_of_what_is_only_read_goes_on(others_folder: pathlib.Path) -> None:
+    """Its file has the permissions of the index already when it is killed."""
+    make(others_folder / "f", {0: b"x" * 700}, 700, 64, 3)
+    (others_folder / "f").chmod(0o444)
+    for one in (others_folder / "f", others_folder / "f.subfiles", *(others_folder / "f.subfiles").iterdir()):
+        os.chown(one, strangers.NOBODY, strangers.NOBODY)
+    kill = f"{AS_ANOTHER}; files.step = lambda name: os._exit(9) if name == 'merge: copied' else None"
+    for before, status in ((kill, 9), (AS_ANOTHER, 0)):
+        with child("merge", "f", "--in-place", before=before) as process:
+            out, err = process.communicate(timeout=60)
+        assert process.returncode == status, err
+    assert b"gone on with" in out
+    assert (others_folder / "f").read_bytes() == b"x" * 700 and (others_folder / "f").stat().st_mode & 0o777 == 0o444
+
+
 def test_root_goes_on_with_a_merge_of_another_user(folder: pathlib.Path) -> None:
     strangers.need()
     make(folder / "f", {0: b"x" * 700}, 700, 64, 3)
@@ -306,12 +325,9 @@ def test_another_user_splits_files_of_root(others_folder: pathlib.Path) -> None:
         (folder / name).write_bytes(name.encode() * 700)
         (folder / name).chmod(0o444)
         os.chown(folder / name, 0, group)
-    change = ("import difflib, encodings.ascii, fractions, os; from mpiio_ext.common import files; "
-              "import mpiio_ext.subfiles.split, mpiio_ext.cli.tables; os.setgroups([4242]); "
-              f"os.setgid({strangers.NOBODY}); os.setuid({strangers.NOBODY})")  # fmt: skip
-    kill = f"{change}; files.step = lambda name: os._exit(9) if name == 'split: copied' else None"
+    kill = f"{AS_ANOTHER}; files.step = lambda name: os._exit(9) if name == 'split: copied' else None"
     for words in (split("a"), split("a", "--in-place"), split("b", "--in-place")):
-        for before, status in ((kill, 9), (change, 0)):
+        for before, status in ((kill, 9), (AS_ANOTHER, 0)):
             with child(*words, before=before) as process:
                 out, err = process.communicate(timeout=60)
             assert process.returncode == status, err

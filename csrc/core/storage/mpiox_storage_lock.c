@@ -70,7 +70,7 @@ int mpiox_storage_guard(int fd, mpiox_storage_guarding how)
     } locks[] = {[MPIOX_GUARD_SHARED] = {F_RDLCK, WRITERS, true},    [MPIOX_GUARD_READS] = {F_RDLCK, READERS, true},
                  [MPIOX_GUARD_ALONE] = {F_WRLCK, WRITERS, false},    [MPIOX_GUARD_REMOVE] = {F_WRLCK, WRITERS, false},
                  [MPIOX_GUARD_BEHIND] = {F_RDLCK, DELEGATES, false}, [MPIOX_GUARD_CHANGE] = {F_WRLCK, CHANGES, true},
-                 [MPIOX_GUARD_CHANGED] = {F_UNLCK, CHANGES, false}};
+                 [MPIOX_GUARD_NAME] = {F_WRLCK, CHANGES, false},     [MPIOX_GUARD_CHANGED] = {F_UNLCK, CHANGES, false}};
     struct flock asked = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = guard_at, .l_len = how == MPIOX_GUARD_LOOK ? 2 : 1};
     if (how == MPIOX_GUARD_LOOK || how == MPIOX_GUARD_OTHERS)

@@ -22,14 +22,16 @@ void mpiox_storage_unlock(mpiox_storage *storage, int64_t offset, int64_t length
  * who writes, and READS wait for who is to remove the file; ALONE gives a shared one up, and takes it for this process
  * alone if nobody else has one. BEHIND, on a byte of its own, keeps nobody from that: a delegate has the file. REMOVE
  * takes those of SHARED and READS, if nobody has one. CHANGE waits: this process alone replaces the index, until
- * CHANGED. LOOK asks whether another descriptor has SHARED or BEHIND, OTHERS whether it has SHARED. Given back by
- * closing the descriptor. 0, EAGAIN (somebody has it), or the errno of a file system without locks. */
+ * CHANGED; NAME, the same, does not wait. LOOK asks whether another descriptor has SHARED or BEHIND, OTHERS whether it
+ * has SHARED. Given back by closing the descriptor. 0, EAGAIN (somebody has it), or the errno of a file system without
+ * locks. */
 typedef enum mpiox_storage_guarding {
     MPIOX_GUARD_SHARED,
     MPIOX_GUARD_READS,
     MPIOX_GUARD_ALONE,
     MPIOX_GUARD_REMOVE,
     MPIOX_GUARD_BEHIND,
+    MPIOX_GUARD_NAME,
     MPIOX_GUARD_CHANGE,
     MPIOX_GUARD_CHANGED,
     MPIOX_GUARD_LOOK,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@
 
 static const char suffix[] = ".staging";
 
-enum { PARTS_MOST = 4096, PERMISSIONS = 0666, ASIDE_MOST = 1000 };
+enum { PARTS_MOST = 4096, PERMISSIONS = 0666, ASIDE_MOST = 1000, HOLD_TRIES = 1000, HOLD_PAUSE_MS = 10 };
 
 static size_t folder_length(const char *path)
 {
@@ -64,6 +65,16 @@ static int write_parts(int fd, int count)
     return written == count ? 0 : written < 0 ? errno : EIO;
 }
 
+/* Hold what lies beside a file while it gets its name. Who has it may have been stopped, or be on a host that is gone:
+ * 0, or EAGAIN after ten seconds. Without locks it is not held. */
+static int hold(int parts)
+{
+    int code = 0;
+    for (int i = 0; i < HOLD_TRIES && (code = mpiox_storage_guard(parts, MPIOX_GUARD_NAME)) == EAGAIN; i++)
+        poll(NULL, 0, HOLD_PAUSE_MS);
+    return code == EAGAIN ? code : 0;
+}
+
 /* What lies beside an earlier file of this name, which is gone. Whoever has just given that one its own name takes it
  * away himself, and holds it until then: he is waited for, else he would take away what is made here. Other users'
  * processes are not. */
@@ -72,7 +83,7 @@ static void forget_earlier(const char *staging)
     struct stat status;
     const int fd = open_parts(staging, O_RDWR);
     if (fd >= 0 && fstat(fd, &status) == 0 && status.st_uid == geteuid())
-        (void)mpiox_storage_guard(fd, MPIOX_GUARD_CHANGE);
+        (void)hold(fd);
     mpiox_storage_staging_forget(staging);
     if (fd >= 0)
         close(fd);
@@ -122,14 +133,21 @@ bool mpiox_storage_staging_has_name(const char *staging, uint64_t device, uint64
     return has;
 }
 
-/* What lay beside the file, which is open as `parts`; not what lies beside another one by now. */
-static void forget_left(const char *staging, int parts)
+/* Is what lies beside the staging name what is open as `parts`? `absent`: where nothing lies there. */
+static bool lies_beside(const char *staging, int parts, bool absent)
 {
     char path[PATH_MAX];
     struct stat own, named;
-    if (parts_name(staging, path) && fstat(parts, &own) == 0 && lstat(path, &named) == 0 &&
-        is_it(&named, (uint64_t)own.st_dev, (uint64_t)own.st_ino))
-        unlink(path);
+    if (!parts_name(staging, path) || fstat(parts, &own) != 0)
+        return false;
+    return lstat(path, &named) != 0 ? absent : is_it(&named, (uint64_t)own.st_dev, (uint64_t)own.st_ino);
+}
+
+/* What lay beside the file, which is open as `parts`; not what lies beside another one by now. */
+static void forget_left(const char *staging, int parts)
+{
+    if (lies_beside(staging, parts, false))
+        mpiox_storage_staging_forget(staging);
 }
 
 /* All have ended. `parts` is held until it is closed (forget_earlier()). */
@@ -140,13 +158,16 @@ static int finish(const char *staging, int parts, uint64_t device, uint64_t inod
     int code;
     if (!mpiox_storage_staging_final(staging, path, sizeof path))
         return EINVAL;
-    (void)mpiox_storage_guard(parts, MPIOX_GUARD_CHANGE);
+    if ((code = hold(parts)) != 0)
+        return code;
     if (lstat(staging, &status) != 0) { /* another one has done it, maybe killed before its end, or it was deleted */
         code = errno;
         if (code == ENOENT)
             forget_left(staging, parts);
         return code == ENOENT ? 0 : code;
     }
+    if (!lies_beside(staging, parts, true)) /* made again meanwhile, with the number of the old one, perhaps */
+        return 0;
     if (is_it(&status, device, inode))
         code = mpiox_storage_give_name(staging, path);
     else if (mpiox_storage_subfiles_is_first(staging, device, inode))
@@ -210,8 +231,7 @@ int mpiox_storage_staging_left(const char *staging)
     int code = others < 0 ? -others : 0;
     if (others == 0 && !mpiox_storage_staging_final(staging, path, sizeof path)) {
         code = EINVAL;
-    } else if (others == 0) {
-        (void)mpiox_storage_guard(fd, MPIOX_GUARD_CHANGE);
+    } else if (others == 0 && (code = hold(fd)) == 0 && lies_beside(staging, fd, true)) {
         code = mpiox_storage_subfiles_publish(staging, path);
         if (code == 0)
             forget_left(staging, fd);

@@ -42,7 +42,7 @@ enum {
 static const char
     per_node[] = "per_node=",
     too_long[] = "open (names of subfiles are longer: give it one of 214 bytes at most, or a shorter path)",
-    anothers[] = "open (making subfiles; another user's folder NAME.subfiles is refused: take another name)";
+    anothers[] = "open (making subfiles; if the folder NAME.subfiles is another user's: take another name)";
 
 /* ---- how a new file is cut --------------------------------------------------------------------------------------- */
 
