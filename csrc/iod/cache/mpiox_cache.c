@@ -164,7 +164,7 @@ bool mpiox_cache_watch(void *context)
 void mpiox_cache_sum(const mpiox_cache *cache, mpiox_cache_counters *out)
 {
     mpiox_cache_counters *from = &cache->header->counters;
-    int64_t prefetch_used = 0, misses = 0;
+    uint64_t prefetch_used = 0, misses = 0; /* of memory that is damaged they may be anything: sums wrap around */
 #define X(name, unit, meaning) atomic_store(&out->name, atomic_load_explicit(&from->name, memory_order_relaxed));
     MPIOX_CACHE_COUNTERS(X)
 #undef X
@@ -176,12 +176,14 @@ void mpiox_cache_sum(const mpiox_cache *cache, mpiox_cache_counters *out)
         atomic_fetch_add(&out->reads, atomic_load_explicit(&shard->reads, memory_order_relaxed));
         atomic_fetch_add(&out->bytes_written, atomic_load_explicit(&shard->bytes_written, memory_order_relaxed));
         atomic_fetch_add(&out->bytes_read, atomic_load_explicit(&shard->bytes_read, memory_order_relaxed));
-        misses += atomic_load_explicit(&shard->misses, memory_order_relaxed);
-        prefetch_used += atomic_load_explicit(&shard->prefetch_used, memory_order_relaxed);
+        misses += (uint64_t)atomic_load_explicit(&shard->misses, memory_order_relaxed);
+        prefetch_used += (uint64_t)atomic_load_explicit(&shard->prefetch_used, memory_order_relaxed);
     }
-    atomic_fetch_add(&out->misses, misses);
-    atomic_fetch_add(&out->prefetch_used, prefetch_used);
-    atomic_store(&out->hits, atomic_load(&out->writes) + atomic_load(&out->reads) - atomic_load(&out->misses));
+    atomic_fetch_add(&out->misses, (int64_t)misses);
+    atomic_fetch_add(&out->prefetch_used, (int64_t)prefetch_used);
+    atomic_store(&out->hits, atomic_load(&out->writes));
+    atomic_fetch_add(&out->hits, atomic_load(&out->reads));
+    atomic_fetch_sub(&out->hits, atomic_load(&out->misses));
 }
 
 void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end)

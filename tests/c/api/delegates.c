@@ -126,6 +126,14 @@ static int fuzz(int cases, uint64_t seed, const char *path)
     CHECK_EQUAL(look("/nowhere/at/all"), MPIOX_E_IO);
     CHECK_EQUAL(look("/dev/zero"), MPIOX_E_IO);
     CHECK_EQUAL(look("/"), MPIOX_E_IO);
+    mpiox_cache_shard *shards = cache.header->shards;
+    for (int i = 0; i < 2; i++) { /* numbers whose sums have no room */
+        atomic_store(&shards[i].misses, INT64_MIN);
+        atomic_store(&shards[i].prefetch_used, INT64_MAX);
+        write_file(path, base, whole);
+        CHECK_EQUAL(look(path), MPIOX_OK);
+    }
+    memset(shards, 0, 2 * sizeof *shards);
     for (int i = 0; i < cases; i++) {
         int64_t length = cache.header->total_bytes;
         memcpy(copy, base, (size_t)whole);
