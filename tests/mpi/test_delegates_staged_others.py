@@ -321,7 +321,7 @@ def test_waiting_for_a_folder(tmp_path: pathlib.Path) -> None:
     existed.write_bytes(b"existed")
     hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
             "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
-    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "2", "6"]
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "2", "15"]
     with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
         running.wait_for("closed 1", LIMIT_S)
         (other := tmp_path / "other").mkdir()

@@ -210,10 +210,20 @@ int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t
     return 0;
 }
 
+/* Do two paths lead to different files, both there? Of one file that is just being replaced two looks may find two. */
+static bool are_two(const char *path, const char *index)
+{
+    struct stat before, own, after;
+    do {
+        if (stat(path, &before) != 0 || stat(index, &own) != 0 || stat(path, &after) != 0)
+            return false;
+    } while (before.st_dev != after.st_dev || before.st_ino != after.st_ino);
+    return before.st_dev != own.st_dev || before.st_ino != own.st_ino;
+}
+
 bool mpiox_storage_subfiles_is_copy(const mpiox_storage_subfiles *subfiles)
 {
     char path[PATH_MAX];
-    struct stat own, other;
     mpiox_storage_subfiles first;
     const char *why;
     if (!mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path))
@@ -222,9 +232,7 @@ bool mpiox_storage_subfiles_is_copy(const mpiox_storage_subfiles *subfiles)
     if (end - path < (ptrdiff_t)sizeof suffix - 1 || strncmp(end - (sizeof suffix - 1), suffix, sizeof suffix - 1) != 0)
         return false;
     end[1 - (ptrdiff_t)sizeof suffix] = '\0'; /* the name of the file after which the folder is called */
-    if (stat(path, &other) != 0 || stat(subfiles->index, &own) != 0 ||
-        (other.st_dev == own.st_dev && other.st_ino == own.st_ino) ||
-        mpiox_storage_subfiles_read(path, &first, &why) != 0)
+    if (!are_two(path, subfiles->index) || mpiox_storage_subfiles_read(path, &first, &why) != 0)
         return false;
     const bool is = first.id == subfiles->id;
     mpiox_storage_subfiles_free(&first);
