@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,8 @@ enum {
     FOLDER_PERMISSIONS = 0777,
     NAME_ROOM = 52,
     TAG_MOST = 99,
-    TRIES = 100
+    TRIES = 100,
+    PAUSES_MS = 5
 };
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
@@ -210,15 +212,20 @@ int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t
     return 0;
 }
 
-/* Do two paths lead to different files, both there? Of one file that is just being replaced two looks may find two. */
+/* Do two paths lead to different files, both there? Of one that is just being replaced two looks may find two: they are
+ * repeated. A file that is open keeps its number from being another's meanwhile. */
 static bool are_two(const char *path, const char *index)
 {
     struct stat before, own, after;
+    bool found, settled;
     do {
-        if (stat(path, &before) != 0 || stat(index, &own) != 0 || stat(path, &after) != 0)
-            return false;
-    } while (before.st_dev != after.st_dev || before.st_ino != after.st_ino);
-    return before.st_dev != own.st_dev || before.st_ino != own.st_ino;
+        const int fd = mpiox_storage_descriptor(path, O_PATH);
+        found = fd >= 0 && fstat(fd, &before) == 0 && stat(index, &own) == 0 && stat(path, &after) == 0;
+        settled = !found || (before.st_dev == after.st_dev && before.st_ino == after.st_ino);
+        if (fd >= 0)
+            close(fd);
+    } while (!settled);
+    return found && (before.st_dev != own.st_dev || before.st_ino != own.st_ino);
 }
 
 bool mpiox_storage_subfiles_is_copy(const mpiox_storage_subfiles *subfiles)
@@ -484,7 +491,9 @@ static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_sto
             return code;
         if (code == 0)
             code = make_subfiles(out, places, guard);
-    } while (code == EEXIST || (code == ENOENT && tries++ < TRIES)); /* somebody has removed the empty folder */
+        if (code == ENOENT) /* somebody has removed the empty folder, and may be waiting to do so again */
+            poll(NULL, 0, 1 + tries % PAUSES_MS);
+    } while (code == EEXIST || (code == ENOENT && tries++ < TRIES));
     if (code != 0)
         return code;
     code = put_index(out, out->index, true, true);

@@ -394,6 +394,41 @@ static bool see_guard(int fd, int32_t subfile, bool last, void *context)
     return true;
 }
 
+/* Other openers put a new index in the place of the old one again and again; exits. */
+static void replace_index(const char *index)
+{
+    static char text[1 << 16];
+    char other[PATH_MAX + 8];
+    const int from = open(index, O_RDONLY);
+    const ssize_t length = read(from, text, sizeof text);
+    close(from);
+    snprintf(other, sizeof other, "%s.new", index);
+    for (int turn = 0; turn < 5000; turn++) {
+        const int to = open(other, O_WRONLY | O_CREAT | O_EXCL, 0600);
+        if (write(to, text, (size_t)length) != length || close(to) != 0 || rename(other, index) != 0)
+            _exit(1);
+    }
+    _exit(0);
+}
+
+/* An index that is just being replaced is no copy of itself. */
+static void test_replaced(void)
+{
+    mpiox_storage_subfiles index;
+    int guard, status = 1, copies = 0;
+    CHECK_EQUAL(mpiox_storage_subfiles_create(path, path, 3, 10, NULL, &index, &guard), 0);
+    const pid_t child = fork();
+    if (child == 0)
+        replace_index(index.index);
+    while (waitpid(child, &status, WNOHANG) == 0)
+        copies += mpiox_storage_subfiles_is_copy(&index);
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(copies, 0);
+    close(guard);
+    CHECK_EQUAL(mpiox_storage_subfiles_remove(&index), 0);
+    mpiox_storage_subfiles_free(&index);
+}
+
 static void test_made(void)
 {
     bool seen[3] = {false};
@@ -553,6 +588,7 @@ int main(int argc, char **argv)
     test_few_descriptors();
     test_files_share_descriptors();
     test_made();
+    test_replaced();
     test_folder_goes();
     test_emptied();
     test_renamed();
