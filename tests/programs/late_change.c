@@ -2,8 +2,8 @@
  * late_change.c - preloaded under a program: what a file is changes after this library has looked at it, and before the
  * MPI library opens it.
  *
- * The first time that this process opens the file CHANGE_TO without O_NONBLOCK, which this library looks with, the file
- * CHANGE_FROM gets that name. With CHANGE_FROM="" rank 0 removes the file CHANGE_TO.
+ * This library looks with O_NONBLOCK or O_PATH. The first time that this process opens the file CHANGE_TO with neither,
+ * the file CHANGE_FROM gets that name. With CHANGE_FROM="" rank 0 removes the file CHANGE_TO.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -20,7 +20,7 @@ static void change(const char *path, int flags)
     static int done;
     const char *from = getenv("CHANGE_FROM"), *to = getenv("CHANGE_TO");
 
-    if (done || from == NULL || to == NULL || strcmp(path, to) != 0 || flags & O_NONBLOCK)
+    if (done || from == NULL || to == NULL || strcmp(path, to) != 0 || flags & (O_NONBLOCK | O_PATH))
         return;
     done = 1;
     if (from[0] != '\0') /* on the rank that comes first: others have none to rename */
