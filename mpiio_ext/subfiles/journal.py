@@ -20,6 +20,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import stat
 import threading
 import zlib
@@ -32,6 +33,8 @@ from mpiio_ext.errors import FileSystemError
 #: Bytes that a name has at most.
 _MOST_NAME = 255
 _MOST_BYTES = 256 << 20
+#: Indexes that are about to get their name: of the library, and of commands (`files.replacing`).
+_PART = re.compile(r"\..+(\.index-[0-9a-f]{16}|\.[0-9a-f]{16}\.tmp)", re.DOTALL)
 #: What says that another process has a lock; that there are none, or, over NFS, none of a file that is only read.
 _HELD = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EBADF)
@@ -44,6 +47,11 @@ def beside(path: Path, ending: str) -> Path:
         kept = os.fsdecode(os.fsencode(path.name)[:128])
         name = f".{kept}.{zlib.crc32(os.fsencode(path.name)):08x}{ending}"
     return path.with_name(name)
+
+
+def is_part(name: str) -> bool:
+    """Return whether a file is called as an index is until it gets its name; a killed process leaves it."""
+    return _PART.fullmatch(name) is not None
 
 
 def boot() -> str:

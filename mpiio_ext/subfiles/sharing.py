@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 import stat
 import time
 from pathlib import Path
@@ -24,11 +23,10 @@ from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.findings import Finding, in_lines, named
 from mpiio_ext.subfiles.folders import is_subfile_name, others_in
 from mpiio_ext.subfiles.index import FOLDER, MOST_SIZE, WRITING, SubfilesError
+from mpiio_ext.subfiles.journal import is_part
 from mpiio_ext.subfiles.openers import is_written, state_words
 from mpiio_ext.subfiles.stored import Stored, examine, find, size_of
 
-#: Indexes that are about to get their name.
-_PART = re.compile(r"\..+(\.index-[0-9a-f]{16}|\.tmp)", re.DOTALL)
 _SETTLED_NS = 2_000_000_000
 #: Lines of a refusal.
 _MOST_SAID = 10
@@ -154,6 +152,6 @@ def _by_first(folder: Path) -> dict[Path, list[Path]]:
     found = dict[Path, list[Path]]()
     for path in sorted(folder.iterdir()):
         with contextlib.suppress(MpiioExtError, OSError):
-            if stat.S_ISREG(path.lstat().st_mode) and not _PART.fullmatch(path.name) and index.is_index(path):
+            if stat.S_ISREG(path.lstat().st_mode) and not is_part(path.name) and index.is_index(path):
                 found.setdefault(_first(find(path)), []).append(path)
     return found
