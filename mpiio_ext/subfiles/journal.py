@@ -159,10 +159,15 @@ def cannot_write(path: Path, error: OSError) -> FileSystemError:
     return FileSystemError(error.errno, f"cannot be written: {error.strerror or error}", str(path))
 
 
-def keeping(error: FileSystemError, what: Path, journal: Path) -> FileSystemError:
-    """Return the error of a copy that goes on when it is started again, with what stays until then."""
-    parts = [what] if what.is_file() else list(what.iterdir())
-    held = sum(part.lstat().st_blocks * 512 for part in parts)
+def keeping(error: FileSystemError, what: Path, journal: Path, parts: Sequence[Path] = ()) -> FileSystemError:
+    """Return the error of a copy that goes on when it is started again, with what stays until then.
+
+    `what` is a file, or says which `parts` stay: a pattern.
+    """
+    held = 0
+    for part in parts or [what]:
+        with contextlib.suppress(OSError):  # somebody has removed it
+            held += part.lstat().st_blocks * 512
     words = (f"{error.strerror}. What was copied stays, {held:,} B in {what}: the same command goes on. To give it up, "
              f"remove that and {journal}")  # fmt: skip
     return FileSystemError(error.errno, words, error.filename)

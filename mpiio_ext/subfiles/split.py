@@ -114,7 +114,7 @@ def split(
         work.finish()
     except OSError as error:
         told = cannot_write(work.final, error)
-        raise (keeping(told, work.folder, work.journal.path) if begun and work.folder.is_dir() else told) from error
+        raise (work.keeping(told) if begun and work.folder.is_dir() else told) from error
     finally:
         work.close()
     return Split(target=target or path, size=work.size, method=copy.copier.method, resumed=work.resumed)
@@ -333,6 +333,12 @@ class _Work:
             remove_subfiles(own)
             self.journal.remove()
             raise
+
+    def keeping(self, error: FileSystemError) -> FileSystemError:
+        """Return the error of a split that goes on when it is started again; other files may be in the folder."""
+        alone = {*self.folder.iterdir()} == {*self.subfiles}
+        what = self.folder if alone else self.folder / f"{self._ident}.*"
+        return keeping(error, what, self.journal.path, self.subfiles)
 
     def close(self) -> None:
         """Close what is open."""

@@ -2,9 +2,48 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import pathlib
+import re
+
 import pytest
 
+from mpiio_ext.subfiles.copying import Copier
 from mpiio_ext.subfiles.journal import is_part
+from support.made_subfiles import command
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """Return the folder in which the commands run, with two plain files."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(name.encode() * 200_000)
+    return tmp_path
+
+
+def split(name: str, *more: object) -> list[object]:
+    """Return the words of a split to T, in units that are copied one by one."""
+    return ["split", name, *([] if "--in-place" in more else ["-o", "T"]), "--unit", 65536, "--count", 3, *more]
+
+
+def test_what_stays_of_a_full_disk(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another file's subfiles in the folder are not counted, nor to be removed."""
+    assert command(*split("a")).exit_code == 0
+    (folder / "T").rename(folder / "c")
+    others = {*(folder / "T.subfiles").iterdir()}
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Copier, "copy", full)
+    done = command(*split("b"))
+    found = re.search(r"What was copied stays, 0 B in (.+)/([0-9a-f]{16}\.\*): the same command", done.stderr)
+    assert done.exit_code == 2 and found is not None, done.output
+    left = {*(folder / "T.subfiles").iterdir()} - others
+    assert pathlib.Path(found[1]) == folder / "T.subfiles" and len(left) == 3
+    assert {*(folder / "T.subfiles").glob(found[2])} == left
 
 
 @pytest.mark.parametrize(("name", "part"), [
