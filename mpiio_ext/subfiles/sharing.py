@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import stat
 import time
 from pathlib import Path
 
+from mpiio_ext.common.files import read_plain
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.findings import Finding, in_lines, named
 from mpiio_ext.subfiles.folders import is_subfile_name, others_in
-from mpiio_ext.subfiles.index import FOLDER, MOST_SIZE, WRITING, SubfilesError
+from mpiio_ext.subfiles.index import FOLDER, MOST_BYTES, MOST_SIZE, WRITING, SubfilesError
 from mpiio_ext.subfiles.journal import is_part
 from mpiio_ext.subfiles.openers import is_written, state_words
 from mpiio_ext.subfiles.stored import Stored, examine, find, size_of
@@ -126,6 +128,37 @@ def usable(stored: Stored, *, unfinished: bool = False) -> tuple[list[int], int]
     if size > MOST_SIZE:
         raise SubfilesError(f"{stored.path}: has bytes at {size:,}, which is more than a file can have")
     return lengths, size
+
+
+def speaking_of(folder: Path, ident: str) -> tuple[list[Path], list[Path], list[Path]]:
+    """Return what in a folder has an id: indexes, and those that have not got their name; and what may be an index.
+
+    Damaged ones are among the first. The last cannot be read, and a process of this user may have made them.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be read.
+    """
+    found, parts, unread = list[Path](), list[Path](), list[Path]()
+    for path in sorted(folder.iterdir()):
+        try:
+            text = read_plain(path.resolve(), MOST_BYTES) if index.is_index(path, missing_ok=False) else None
+            if ident.encode() in (text or b""):
+                (parts if is_part(path.name) else found).append(path)
+        except OSError:
+            if not is_part(path.name) and _may_be_own(path):
+                unread.append(path)
+    return found, parts, unread
+
+
+def _may_be_own(path: Path) -> bool:
+    """Return whether a file that cannot be read may be an index that a process of this user has made."""
+    with contextlib.suppress(OSError):  # it has gone
+        status = path.lstat()
+        return (stat.S_ISREG(status.st_mode) and status.st_size <= MOST_BYTES
+                and os.geteuid() in (status.st_uid, 0))  # fmt: skip
+    return False
 
 
 def _first(stored: Stored) -> Path:

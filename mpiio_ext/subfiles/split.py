@@ -44,6 +44,7 @@ from mpiio_ext.subfiles.journal import (
 )
 from mpiio_ext.subfiles.openers import READ, WRITE, open_plain, opened
 from mpiio_ext.subfiles.remove import remove_subfiles
+from mpiio_ext.subfiles.sharing import speaking_of
 from mpiio_ext.subfiles.stored import find
 from mpiio_ext.subfiles.verify import verify
 
@@ -209,11 +210,38 @@ class _Work:
             return True
         paths = self._paths(ident, count)
         owner = self.status.st_uid if self._in_place else -1
+        if self._is_of_another(ident, owner):
+            self.journal.remove()
+            return False
         if known == self._head(ident) and all(check_own(path, owner) for path in paths):
             self._ident, self.done, self.resumed = ident, done, True
             return True
         remove_subfiles(paths)
         self.journal.remove()
+        return False
+
+    def _is_of_another(self, ident: str, owner: int) -> bool:
+        """Return whether an index has the subfiles that a journal tells of: it was renamed after the split was killed.
+
+        Else what was to be this target's index goes: nobody else makes one with this id while the folder is locked.
+
+        Raises
+        ------
+        SubfilesError
+            What cannot be read may be that index.
+        """
+        found, parts, unread = speaking_of(self.final.parent, ident)
+        own = [one for one in parts if self.final.name.startswith(one.name[1 : -len(f".{ident}{files.TEMPORARY}")])]
+        if found or len(own) < len(parts):
+            return True
+        if unread:
+            raise SubfilesError(f"{unread[0]}: cannot be read, and may be the index of {self.folder}/{ident}.*, which "
+                                f"an earlier split has made: make it readable, or remove {self.journal.path} to keep "
+                                "them as they are")  # fmt: skip
+        for part in own:
+            with contextlib.suppress(FileSystemError):  # another user's
+                if check_own(part, owner) is not None:
+                    part.unlink()
         return False
 
     def _make(self) -> None:
