@@ -29,7 +29,7 @@ from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.findings import named
 from mpiio_ext.subfiles.index import FOLDER, MOVING, SubfilesError
-from mpiio_ext.subfiles.journal import beside, cannot_write
+from mpiio_ext.subfiles.journal import beside, cannot_write, is_part
 from mpiio_ext.subfiles.openers import is_guarded, taken
 from mpiio_ext.subfiles.stored import Stored, find
 
@@ -78,15 +78,37 @@ def check_folder(folder: Path) -> None:
         raise OSError(errno.EPERM, f"{folder} belongs to another user: have it removed, or take another name")
 
 
+def resolved(path: Path) -> Path:
+    """Return a path without links.
+
+    Raises
+    ------
+    FileSystemError
+        ELOOP: its links lead in a circle.
+    """
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # later releases of Python return a path, and fail where it is used
+        words = f"leads in a circle: {os.strerror(errno.ELOOP)}"
+        raise FileSystemError(errno.ELOOP, words, str(path)) from error
+
+
 def indexes(folder: Path) -> list[Path]:
-    """Return the indexes in a folder.
+    """Return the indexes in a folder, and what may be one, cannot be read, and has a folder of subfiles beside it.
 
     Raises
     ------
     FileSystemError
         It cannot be read.
     """
-    return [path for path in _in(folder) if index.is_index(path)]
+    return [path for path in _in(folder) if not is_part(path.name) and _is_index(path)]
+
+
+def _is_index(path: Path) -> bool:
+    try:
+        return index.is_index(path, missing_ok=False)
+    except OSError:
+        return _may_be_index(path) and is_folder(path.with_name(path.name + FOLDER))
 
 
 def _in(folder: Path) -> list[Path]:
@@ -139,7 +161,7 @@ def orphans(path: Path, *, held: bool = False) -> list[Orphan]:
     FileSystemError
         It cannot be read.
     """
-    path = path.resolve()
+    path = resolved(path)
     within = _in(path)
     folders = [path] if path.name.endswith(FOLDER) else [
         one for one in within if one.name.endswith(FOLDER) and is_folder(one) and not one.is_symlink()]  # fmt: skip
@@ -159,16 +181,17 @@ def _spoken_of(parent: Path) -> tuple[dict[Path, set[str] | None], list[Path]]:
     found, damaged = dict[Path, set[str] | None](), list[Path]()
     for path in _in(parent):
         try:
-            if not path.is_file() or not index.is_index(path, missing_ok=False):
+            if is_part(path.name) or not path.is_file() or not index.is_index(path, missing_ok=False):
                 continue
             stored = find(path)
+            places = {resolved(one.parent) for one in stored.subfiles}
         except (MpiioExtError, OSError):
             if _may_be_index(path):
                 damaged.append(path)
                 found[path.with_name(path.name + FOLDER)] = None
             continue
-        for one in stored.subfiles:
-            if (names := found.setdefault(one.parent.resolve(), set())) is not None:
+        for place in places:
+            if (names := found.setdefault(place, set())) is not None:
                 names.add(stored.ident)
     return found, damaged
 
@@ -176,7 +199,7 @@ def _spoken_of(parent: Path) -> tuple[dict[Path, set[str] | None], list[Path]]:
 def _may_be_index(path: Path) -> bool:
     """Return whether what cannot be read may be an index; a link that leads where nobody may look is none of here."""
     try:
-        return path.stat().st_size <= index.MOST_BYTES
+        return stat.S_ISREG((status := path.stat()).st_mode) and status.st_size <= index.MOST_BYTES
     except FileNotFoundError:
         return False
     except OSError:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mpiio_ext.common import files
@@ -26,6 +26,7 @@ from mpiio_ext.common.progress import Advance
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.copying import Copy, processors, writers
+from mpiio_ext.subfiles.folders import resolved
 from mpiio_ext.subfiles.hdf5 import files_of, has_inode
 from mpiio_ext.subfiles.index import WHOLE, SubfilesError
 from mpiio_ext.subfiles.journal import (
@@ -40,7 +41,7 @@ from mpiio_ext.subfiles.journal import (
     signature,
 )
 from mpiio_ext.subfiles.openers import alone, opened, reading
-from mpiio_ext.subfiles.remove import remove_subfiles
+from mpiio_ext.subfiles.remove import refuse_kept, remove_subfiles
 from mpiio_ext.subfiles.sharing import refuse_shared, usable
 from mpiio_ext.subfiles.stored import Stored, find
 
@@ -97,13 +98,13 @@ def merge(
     if in_place and (found := _ended(path, layout)) is not None:
         return found
     stored = find(path, layout)
-    if in_place:
+    final = resolved(stored.path if target is None else target)
+    if target is None:
         _refuse_in_place(stored)
-    final = stored.path.resolve() if target is None else target.resolve()
-    if target is not None:
+        refuse_kept([final, resolved(stored.index_path), *stored.subfiles])
+    else:
         check_target(target, [stored.index_path, stored.path, *stored.subfiles])
-        if index.is_index(target):
-            raise SubfilesError(f"{target}: is an index; its subfiles would be lost: `mpiio-ext subfiles rm` it first")
+        _refuse_index(target)
     lengths, size = usable(stored, unfinished=unfinished)
     work = _Work(stored, final, size, in_place=in_place)
     begun = False
@@ -196,8 +197,7 @@ class _Work:
         """Give the file its name; in place, remove the rest. Returns what is left in the folder of the subfiles."""
         same = self.stored.index_path.read_bytes() == self.stored.index_text
         if not same or signature(self.stored.subfiles) != self._sources:
-            self.part.unlink()
-            self.journal.remove()
+            self._give_up()
             raise SubfilesError(f"{self.stored.path}: has changed while it was merged: merge it again")
         if self._in_place:
             give_owner(self._descriptor, self.final.stat())
@@ -205,16 +205,22 @@ class _Work:
         else:
             os.fchmod(self._descriptor, self.stored.index_path.stat().st_mode & 0o777)
         files.step("merge: copied")
+        if not self._in_place:
+            try:
+                _refuse_index(self.final)  # it may have come to be since
+            except SubfilesError:
+                self._give_up()
+                raise
         put_in_place(self.part, self.final)
         files.step("merge: renamed")
         if not self._in_place:
             self.journal.remove()
             return ()
-        sync_folder(self.final.parent)
-        left = remove_subfiles(self._removed)
-        files.step("merge: removed")
+        return _end(self.final, self._removed, self.journal)
+
+    def _give_up(self) -> None:
+        self.part.unlink()
         self.journal.remove()
-        return left
 
     def close(self) -> None:
         """Close both."""
@@ -222,6 +228,11 @@ class _Work:
         self._held.close()
         if self._descriptor >= 0:
             os.close(self._descriptor)
+
+
+def _refuse_index(target: Path) -> None:
+    if index.is_index(target):
+        raise SubfilesError(f"{target}: is an index; its subfiles would be lost: `mpiio-ext subfiles rm` it first")
 
 
 def _refuse_in_place(stored: Stored) -> None:
@@ -248,11 +259,13 @@ def _ended(path: Path, layout: str) -> Merged | None:
 
 def _placed(path: Path) -> Merged | None:
     """End it where this is the file. What a program has written to it since stays."""
-    final = path.resolve()
+    final = resolved(path)
     journal = Journal(beside(final, JOURNAL))
-    known, _ = journal.read()
     try:
         status = final.stat()
+        known, _ = journal.read()
+    except FileSystemError:
+        raise
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be read: {error.strerror or error}", str(path)) from error
     removed, size, in_place = known.get("remove"), known.get("size"), known.get("in place")
@@ -263,6 +276,25 @@ def _placed(path: Path) -> Merged | None:
     paths = [Path(str(one)) for one in removed]
     if not all(one.is_absolute() for one in paths):
         return None
-    left = remove_subfiles(paths)
-    journal.remove()
+    left = _end(final, paths, journal)
     return Merged(target=path, size=size, method="nothing to copy", resumed=True, unfinished=False, left=left)
+
+
+def _end(final: Path, removed: Sequence[Path], journal: Journal) -> tuple[Path, ...]:
+    """Remove what a merge in place leaves when the file has its name; return what stays in the folder of the subfiles.
+
+    Raises
+    ------
+    FileSystemError
+        Something cannot be removed; the file is whole all the same.
+    """
+    try:
+        sync_folder(final.parent)
+        left = remove_subfiles(removed)
+        files.step("merge: removed")
+        journal.remove()
+    except OSError as error:
+        words = (f"is one plain file now, and whole; to remove its subfiles is left, which the same command does: "
+                 f"{error.filename or 'one of them'}: {error.strerror or error}")  # fmt: skip
+        raise FileSystemError(error.errno, words, str(final)) from error
+    return left

@@ -5,7 +5,8 @@ Problem. An index can name any file, and a command that is killed half-way must 
 Algorithm. Plain files that are named after the id of the index and their number are removed, and nothing else. Before,
 the index is replaced by one that says that the file is written; it goes last. Folders go where they are empty.
 
-Guarantees. A file that is no index is refused, and a link to one. Started again after a kill, it removes the rest.
+Guarantees. A file that is no index is refused, a link to one, and one whose subfiles this user cannot remove. Where
+nothing could be removed the index says what it said. Started again after a kill, it removes the rest.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import os
 import re
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mpiio_ext.common import files
-from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.files import read_plain, replacing, write_whole
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
-from mpiio_ext.subfiles.index import FOLDER, MOVING, WRITING, SubfilesError
-from mpiio_ext.subfiles.journal import cannot_write
-from mpiio_ext.subfiles.openers import alone, is_written, state_words
+from mpiio_ext.subfiles.index import FOLDER, MOST_BYTES, MOVING, WRITING, SubfilesError
+from mpiio_ext.subfiles.journal import cannot_write, give_owner
+from mpiio_ext.subfiles.openers import WRITE, alone, is_written, opened, state_words
 from mpiio_ext.subfiles.sharing import refuse_shared
 from mpiio_ext.subfiles.stored import Stored, find, index_of
 
@@ -53,6 +56,26 @@ def remove_subfiles(subfiles: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(left)
 
 
+def refuse_kept(paths: Iterable[Path]) -> None:
+    """Refuse, before anything has changed, files that this user cannot remove or replace; access lists count.
+
+    Raises
+    ------
+    FileSystemError
+        A folder is not writable, or is sticky (as /tmp), and folder and file are others'.
+    """
+    user = os.geteuid()
+    for path in paths:
+        if not os.path.lexists(path):
+            continue
+        folder = path.parent
+        if not os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise FileSystemError(errno.EACCES, f"is not writable, so {path.name} in it cannot be removed", str(folder))
+        owners = 0, folder.stat().st_uid, path.lstat().st_uid
+        if folder.stat().st_mode & stat.S_ISVTX and user not in owners:
+            raise FileSystemError(errno.EPERM, "belongs to another user, in a sticky folder", str(path))
+
+
 def remove(path: Path) -> tuple[int, tuple[Path, ...]]:
     """Remove a file that is stored as several; return how many subfiles it had, and what is left in their folder.
 
@@ -76,16 +99,32 @@ def remove(path: Path) -> tuple[int, tuple[Path, ...]]:
 def _remove(path: Path, stored: Stored) -> tuple[Path, ...]:
     target = path.parent.resolve() / path.name
     now = index_of(stored, target.parent)
+    own = [one for number, one in enumerate(stored.subfiles) if stored.is_named(number)]
+    there, status, marked = [one for one in own if os.path.lexists(one)], None, b""
     try:
+        refuse_kept([target, *there])
         if stored.state != WRITING or now.subfiles != index.parse(stored.index_text).subfiles:
-            _mark(target, dataclasses.replace(now, state=WRITING, size=None).render(target.name))
+            status, marked = target.stat(), dataclasses.replace(now, state=WRITING, size=None).render(target.name)
+            _mark(target, marked)
         files.step("rm: marked")
-        own = [one for number, one in enumerate(stored.subfiles) if stored.is_named(number)]
         left = remove_subfiles(own)
         target.unlink(missing_ok=True)
     except OSError as error:
+        if status is not None and all(map(os.path.lexists, there)):
+            _unmark(target, marked, stored.index_text, status)
         raise cannot_write(path, error) from error
     return left
+
+
+def _unmark(target: Path, marked: bytes, text: bytes, status: os.stat_result) -> None:
+    """Let an index say what it said, as nothing was removed; one that another command has written meanwhile stays."""
+    with contextlib.suppress(OSError):
+        if os.path.lexists(target) and read_plain(target, MOST_BYTES) != marked:
+            return
+        with replacing(target, follow=False) as part:
+            part.write_bytes(text)
+            with opened(part, WRITE) as descriptor:
+                give_owner(descriptor, status)
 
 
 def _mark(target: Path, text: bytes) -> None:
