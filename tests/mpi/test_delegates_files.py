@@ -269,6 +269,18 @@ def test_caches_that_cannot_be_read_any_more(tmp_path: pathlib.Path, level: str,
             or f"reading the cache of {tmp_path / 'file'} failed at" in seen[0], launch.describe()  # fmt: skip
 
 
+def test_a_full_disk_after_a_lost_cache(tmp_path: pathlib.Path, small_disk: pathlib.Path) -> None:
+    """Of one delegate the cache was lost, as a sync has said: what another one cannot write fails the next one."""
+    for folder in (first := tmp_path / "first", second := tmp_path / "second"):
+        folder.mkdir()
+    hints = "mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=4k:mpiox_close=staged:striping_unit=4k:" \
+            f"mpiox_delegate_cache_dir={first};{second}"  # fmt: skip
+    (small_disk / "file").touch()
+    seen, launch = run("lost_before", small_disk / "file", 3, hints, first)
+    assert all("in a cache that is lost" in rank["first"] for rank in seen), launch.describe()
+    assert all("No space left on device" in rank["second"] for rank in seen), launch.describe()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_full_disk(small_disk: pathlib.Path, mode: str) -> None:
     """A real one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -254,6 +255,29 @@ def torn(path: str) -> Any:
     return attempt(file.Close)
 
 
+def lost_before(path: str) -> Any:
+    """The cache of the first delegate is lost, which a sync says; then the disk is full for the other one's bytes."""
+    file = MPI.File.Open(COMM, path, MODE)
+    for at in range(COMM.rank * RECORD, 16 * PAGE, COMM.size * RECORD):
+        file.Write_at(at, record(at))
+    COMM.Barrier()
+    if COMM.rank == 0:
+        os.truncate(next(pathlib.Path(sys.argv[3]).iterdir()), 0)
+    COMM.Barrier()
+    for at in range(16 * PAGE + COMM.rank * RECORD, 32 * PAGE, COMM.size * RECORD):
+        file.Write_at(at, record(at))
+    first = attempt(file.Sync)
+    if COMM.rank == 0:
+        with pathlib.Path(path).with_name("filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+            while filler.write(bytes(PAGE)):
+                pass
+    COMM.Barrier()
+    for page in range(33 + 2 * COMM.rank, 48, 2 * COMM.size):  # of the second delegate
+        attempt(file.Write_at, page * PAGE, record(page * PAGE))
+    second = attempt(file.Sync)
+    return {"first": first, "second": second, "close": attempt(file.Close)}
+
+
 def settings(path: str) -> Any:
     """The second file asks for other delegates than the first one has had started."""
     file = MPI.File.Open(COMM, path, MODE)
@@ -270,7 +294,7 @@ def settings(path: str) -> Any:
 def main() -> None:
     """Run one case."""
     cases = (balance, behind, owners, failing, refused, told, retried, scattered, closing, disk,
-             torn, settings)  # fmt: skip
+             torn, lost_before, settings)  # fmt: skip
     case = {case.__name__: case for case in cases}[sys.argv[1]]
     seen = COMM.gather(case(str(pathlib.Path(sys.argv[2]).resolve())))
     if COMM.rank == 0:

@@ -78,15 +78,14 @@ static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, bo
 static void agree_on_losses(mpiox_forwarded *forwarded, const mpiox_forwarded_late *late, mpiox_error *error)
 {
     mpiox_error written = {.code = MPIOX_OK};
+    int kept = !mpiox_forwarded_trace_is_lost(forwarded);
 
     *error = late->count > 0 ? late->lowest : late->request;
-    if (error->code == MPIOX_OK && mpiox_forwarded_trace_is_lost(forwarded))
-        error->code = MPIOX_E_UNSUPPORTED;
-    mpiox_topology_agree_error(forwarded->file->topology, error);
-    if (error->code == MPIOX_E_UNSUPPORTED)
-        mpiox_forwarded_trace_report(forwarded, error);
-    else if (error->code != MPIOX_OK)
+    mpiox_topology_agree(forwarded->file->topology, error, 1, &kept);
+    if (error->code != MPIOX_OK)
         mpiox_forwarded_late_agree(forwarded, late, &written);
+    else if (!kept)
+        mpiox_forwarded_trace_report(forwarded, error);
     if (written.code != MPIOX_OK)
         *error = written;
     mpiox_forwarded_trace_clear(forwarded);
