@@ -335,3 +335,18 @@ def test_the_folder_of_another_user(folder: pathlib.Path, way: str) -> None:
     text = failed_everywhere(run(folder, WRITE, "5000", MPIOX_HINTS=HINTS + WAYS[way]), "open")
     assert "if the folder NAME.subfiles is another user's: take another name" in text
     assert [path.name for path in folder.rglob("*")] == ["file.subfiles"]
+
+
+@pytest.mark.parametrize("way", ["plain", "staged"])
+@pytest.mark.parametrize("what", ["file", "link"])
+def test_the_name_of_the_folder_is_no_folder(folder: pathlib.Path, what: str, way: str) -> None:
+    """Anybody can make such a name in a shared folder: the open is refused, and what has it stays."""
+    (elsewhere := folder / "elsewhere").mkdir()
+    if what == "link":
+        (folder / "file.subfiles").symlink_to(elsewhere)
+    else:
+        (folder / "file.subfiles").touch()
+    before = sorted(folder.rglob("*"))
+    text = failed_everywhere(run(folder, WRITE, "5000", MPIOX_HINTS=HINTS + WAYS[way]), "open")
+    assert "if NAME.subfiles is no folder: take it away, or another name" in text
+    assert sorted(folder.rglob("*")) == before

@@ -475,7 +475,7 @@ static int make_folder(const mpiox_storage_subfiles *subfiles)
         return errno;
     if (lstat(path, &status) != 0)
         return errno;
-    return !S_ISDIR(status.st_mode) ? EEXIST : is_anothers(path, &status) ? EPERM : 0;
+    return !S_ISDIR(status.st_mode) ? ENOTDIR : is_anothers(path, &status) ? EPERM : 0;
 }
 
 static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_storage_subfiles_places *places,

@@ -42,7 +42,8 @@ enum {
 static const char
     per_node[] = "per_node=",
     too_long[] = "open (names of subfiles are longer: give it one of 214 bytes at most, or a shorter path)",
-    anothers[] = "open (making subfiles; if the folder NAME.subfiles is another user's: take another name)";
+    anothers[] = "open (making subfiles; if the folder NAME.subfiles is another user's: take another name)",
+    no_folder[] = "open (making subfiles; if NAME.subfiles is no folder: take it away, or another name)";
 
 /* ---- how a new file is cut --------------------------------------------------------------------------------------- */
 
@@ -193,8 +194,17 @@ static int create_staged(const mpiox_mpi_subfiles_opening *opening, int nodes, m
     return code;
 }
 
-/* Make it, unless something has come to have its name meanwhile: then it is that. */
-static void make(const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi_subfiles *out,
+/* What the errno of a file that could not be made means. */
+static const char *why_not_made(int code)
+{
+    return code == ENAMETOOLONG ? too_long
+           : code == EPERM      ? anothers
+           : code == ENOTDIR    ? no_folder
+                                : "open (making subfiles)";
+}
+
+/* False: something has come to have its name meanwhile. */
+static bool make(const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi_subfiles *out,
                  mpiox_mpi_writer **writer)
 {
     mpiox_mpi_writer *w = calloc(1, sizeof *w);
@@ -206,13 +216,13 @@ static void make(const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi
     if (code == 0) {
         out->id = w->index.id;
         *writer = w;
-        return;
+        return true;
     }
     free(w);
     if (code == EEXIST && opening->parts == 0)
-        *out = mpiox_mpi_subfiles_begin(opening, nodes, writer);
-    else
-        fail(out, code, code == ENAMETOOLONG ? too_long : code == EPERM ? anothers : "open (making subfiles)");
+        return false;
+    fail(out, code, why_not_made(code));
+    return true;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -362,34 +372,41 @@ static const char *path_of(const mpiox_mpi_subfiles_opening *opening)
                                                        : mpiox_mpi_path_opened(opening->filename);
 }
 
+/* The file at `path`, if there is one, or a new one. False: look again. */
+static bool find_or_make(const mpiox_mpi_subfiles_opening *opening, const char *path, int nodes,
+                         mpiox_mpi_subfiles *out, mpiox_mpi_writer **writer)
+{
+    struct stat status;
+
+    if (opening->parts == 0 && mpiox_storage_subfiles_is_index(path))
+        return examine(opening, path, out, writer);
+    if (!opening->wanted || !mpiox_mpi_subfiles_are_asked_for(opening->hints) || !(opening->amode & MPI_MODE_CREATE))
+        return true;
+    if (mpiox_mpi_path(opening->filename) == opening->filename &&
+        (opening->parts > 0 || lstat(path, &status) != 0 || mpiox_storage_subfiles_drop_emptied(path))) {
+        out->late = is_per_node(opening->hints) && nodes == 0;
+        return out->late || make(opening, nodes, out, writer);
+    }
+    if (stat(path, &status) == 0)
+        tell(path, opening->hints, "it exists as one file, and stays one");
+    return true;
+}
+
 mpiox_mpi_subfiles mpiox_mpi_subfiles_begin(const mpiox_mpi_subfiles_opening *opening, int nodes,
                                             mpiox_mpi_writer **writer)
 {
     const char *path = path_of(opening);
     mpiox_mpi_subfiles out = {.is = false};
-    struct stat status;
 
     *writer = NULL;
     mpiox_error_clear(&out.error);
-    if (path == NULL || !is_good(opening->amode) ||
-        (opening->amode & MPI_MODE_EXCL && opening->parts == 0 && access(path, F_OK) == 0))
+    if (path == NULL || !is_good(opening->amode))
         return out;
-    for (int tries = 0; opening->parts == 0 && mpiox_storage_subfiles_is_index(path); tries++) {
-        if (tries == TRIES)
-            fail(&out, ESTALE, "open (subfiles that come and go all the time)");
-        if (tries == TRIES || examine(opening, path, &out, writer))
+    for (int tries = 0; tries < TRIES; tries++)
+        if ((opening->amode & MPI_MODE_EXCL && opening->parts == 0 && access(path, F_OK) == 0) ||
+            find_or_make(opening, path, nodes, &out, writer))
             return out;
-    }
-    if (!opening->wanted || !mpiox_mpi_subfiles_are_asked_for(opening->hints) || !(opening->amode & MPI_MODE_CREATE))
-        return out;
-    if (mpiox_mpi_path(opening->filename) == opening->filename &&
-        (opening->parts > 0 || lstat(path, &status) != 0 || mpiox_storage_subfiles_drop_emptied(path))) {
-        out.late = is_per_node(opening->hints) && nodes == 0;
-        if (!out.late)
-            make(opening, nodes, &out, writer);
-    } else if (stat(path, &status) == 0) {
-        tell(path, opening->hints, "it exists as one file, and stays one");
-    }
+    fail(&out, ESTALE, "open (subfiles that come and go all the time)");
     return out;
 }
 
