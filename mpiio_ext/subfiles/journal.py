@@ -75,6 +75,11 @@ def is_same(path: Path, status: os.stat_result) -> bool:
     return False
 
 
+def is_own(status: os.stat_result, owner: int = -1) -> bool:
+    """Return whether a helper is as this command leaves it: a plain file of one name, of this user, or of `owner`."""
+    return stat.S_ISREG(status.st_mode) and status.st_uid in (os.geteuid(), owner) and status.st_nlink == 1
+
+
 def check_own(path: Path, owner: int = -1) -> os.stat_result | None:
     """Return the state of a helper that an earlier process has left; None: there is none.
 
@@ -89,10 +94,15 @@ def check_own(path: Path, owner: int = -1) -> os.stat_result | None:
         status = path.lstat()
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), owner) or status.st_nlink != 1:
-        words = "is in the way, and not a file that this command has left: remove it"
-        raise FileSystemError(errno.EEXIST, words, str(path))
+    if not is_own(status, owner):
+        raise in_the_way(path)
     return status
+
+
+def in_the_way(path: Path) -> FileSystemError:
+    """Return the error of what is none of this command's helpers."""
+    words = "is in the way, and not a file that this command has left: remove it"
+    return FileSystemError(errno.EEXIST, words, str(path))
 
 
 class Journal:

@@ -5,7 +5,8 @@ bytes are copied, and the index takes its name last. A journal beside the index 
 takes the name of the plain file, whose bytes were brought to the disk before. The folder is locked from before the
 journal is read to the end: two splits to one target would remove each other's subfiles.
 
-Guarantees. A file that a program has open for writing is not replaced, as far as this host can tell. Under the name
+Guarantees. A file that a program has open for writing is not replaced, as far as this host can tell. Nothing is made or
+removed where a folder or link leads that somebody puts in the place of the locked folder meanwhile. Under the name
 there is what was there before, or an index of subfiles that are whole. A split that is started again goes on, where the
 file is what it was and unit and count are, or removes what the earlier one has left. In place, the new files have
 owner, group and permissions of the old one; where the group cannot be given, no other group may do what it might.
@@ -19,16 +20,17 @@ import errno
 import fcntl
 import os
 import signal
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from mpiio_ext.common import files
-from mpiio_ext.common.files import check_target, replacing, sync_folder
+from mpiio_ext.common.files import check_target, replacing
 from mpiio_ext.common.progress import Advance
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.copying import Copy, processors
-from mpiio_ext.subfiles.folders import check_folder
+from mpiio_ext.subfiles.folders import check_folder, is_subfile_name
 from mpiio_ext.subfiles.index import FOLDER, WHOLE, Index, Striping, SubfilesError
 from mpiio_ext.subfiles.journal import (
     Journal,
@@ -37,13 +39,14 @@ from mpiio_ext.subfiles.journal import (
     cannot_write,
     check_own,
     give_owner,
+    in_the_way,
+    is_own,
     is_same,
     keeping,
     lock,
     signature,
 )
 from mpiio_ext.subfiles.openers import READ, WRITE, open_plain, opened
-from mpiio_ext.subfiles.remove import remove_subfiles
 from mpiio_ext.subfiles.sharing import speaking_of
 from mpiio_ext.subfiles.stored import find
 from mpiio_ext.subfiles.verify import verify
@@ -51,6 +54,8 @@ from mpiio_ext.subfiles.verify import verify
 JOURNAL = ".splitting.journal"
 #: So often a folder that others remove is made anew; file systems with changing inode numbers do without looking.
 _MOST_TRIES = 1000
+#: Descriptors of this process, as paths.
+_DESCRIPTORS = "/proc/self/fd/"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,15 +112,15 @@ def split(
         work.open()
         begun = True
         bar = advance(max(min(work.status.st_blocks * 512, work.size), 1))
-        copy = Copy(striping=striping, size=work.size, plain=work.path, subfiles=work.subfiles, out=False,
+        copy = Copy(striping=striping, size=work.size, plain=work.path, subfiles=work.places(), out=False,
                     journal=work.journal, done=work.done, advance=bar, threads=threads or processors())  # fmt: skip
         copy.run()
         if verified:
             verify(work.path, work.subfiles, striping, work.size, threads or processors())
         work.finish()
     except OSError as error:
-        told = cannot_write(work.final, error)
-        raise (work.keeping(told) if begun and work.folder.is_dir() else told) from error
+        told = work.told(error)
+        raise (work.keeping(told) if begun and not work.lost() else told) from error
     finally:
         work.close()
     return Split(target=target or path, size=work.size, method=copy.copier.method, resumed=work.resumed)
@@ -169,6 +174,7 @@ class _Work:
         self.status = os.fstat(self._descriptor)
         self.size = self.status.st_size
         self._ident = os.urandom(8).hex()
+        self._owner = self.status.st_uid if in_place else -1  # who may have been given what a killed split has made
 
     def _head(self, ident: str) -> dict[str, object]:
         return {"mpiio_ext splitting": 1, "boot": boot(), "source": signature([self.path]), "id": ident,
@@ -197,10 +203,10 @@ class _Work:
             self._make()
         except OSError:
             if not self.resumed:
-                remove_subfiles(self.subfiles)
-                self.journal.remove()
+                self._remove_made()
             raise
         files.step("split: made")
+        self._look_again()
 
     def _read(self) -> bool:
         """Take over what the journal knows; False: that was of something else, and has been removed."""
@@ -209,18 +215,17 @@ class _Work:
         if not isinstance(ident, str) or not isinstance(count, int):
             return True
         paths = self._paths(ident, count)
-        owner = self.status.st_uid if self._in_place else -1
-        if self._is_of_another(ident, owner):
+        if self._is_of_another(ident):
             self.journal.remove()
             return False
-        if known == self._head(ident) and all(check_own(path, owner) for path in paths):
+        if known == self._head(ident) and all(check_own(path, self._owner) for path in paths):
             self._ident, self.done, self.resumed = ident, done, True
             return True
-        remove_subfiles(paths)
+        self._remove(paths)
         self.journal.remove()
         return False
 
-    def _is_of_another(self, ident: str, owner: int) -> bool:
+    def _is_of_another(self, ident: str) -> bool:
         """Return whether an index has the subfiles that a journal tells of: it was renamed after the split was killed.
 
         Else what was to be this target's index goes: nobody else makes one with this id while the folder is locked.
@@ -240,7 +245,7 @@ class _Work:
                                 "them as they are")  # fmt: skip
         for part in own:
             with contextlib.suppress(FileSystemError):  # another user's
-                if check_own(part, owner) is not None:
+                if check_own(part, self._owner) is not None:
                     part.unlink()
         return False
 
@@ -250,20 +255,86 @@ class _Work:
         mode = 0o600 if self._in_place else self.status.st_mode & 0o666 | 0o600
         for number, path in enumerate(self.subfiles):
             if self.resumed and self._in_place:  # it may have got the permissions of a file that is only read
-                with contextlib.suppress(OSError), opened(path) as descriptor:
+                with contextlib.suppress(OSError), self._opened(path, READ) as descriptor:
                     os.fchmod(descriptor, mode)
-            descriptor = os.open(path, WRITE | new, mode)
-            try:
-                os.ftruncate(descriptor, self._striping.length(number, self.size))
+            with self._opened(path, WRITE | new, mode) as descriptor:
                 self._made.append(os.fstat(descriptor))
-            finally:
-                os.close(descriptor)
+                os.ftruncate(descriptor, self._striping.length(number, self.size))
+
+    @contextlib.contextmanager
+    def _opened(self, path: Path, flags: int, mode: int = 0o600) -> Iterator[int]:
+        """Open a subfile in the folder that is held, whose name may lead elsewhere by now.
+
+        Raises
+        ------
+        OSError
+            It cannot be opened, or is none that an earlier split has left.
+        """
+        descriptor = os.open(path.name, flags, mode, dir_fd=self._held)
+        try:
+            if self.resumed and not is_own(os.fstat(descriptor), self._owner):
+                raise in_the_way(path)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def places(self) -> tuple[Path, ...]:
+        """Return paths of the subfiles by the folder that is held; by its name, where the system has no /proc."""
+        held = Path(f"{_DESCRIPTORS}{self._held}")
+        return tuple(held / path.name for path in self.subfiles) if held.exists() else self.subfiles
+
+    def told(self, error: OSError) -> FileSystemError:
+        """Return the error of a split, with the names that the subfiles have."""
+        told = cannot_write(self.final, error)
+        if told.filename is not None:
+            told.filename = str(told.filename).replace(f"{_DESCRIPTORS}{self._held}/", f"{self.folder}/")
+        return told
+
+    def _remove(self, paths: Sequence[Path]) -> None:
+        """Remove subfiles from the folder that is held, and that, where it is empty then and still has its name."""
+        for path in paths:
+            status = self._status(path)
+            if status is not None and stat.S_ISREG(status.st_mode) and is_subfile_name(path.name):
+                os.unlink(path.name, dir_fd=self._held)
+                files.step("subfile removed")
+        if self._is_held():
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+
+    def _status(self, path: Path) -> os.stat_result | None:
+        """Return the state of a subfile in the folder that is held; None: there is none."""
+        with contextlib.suppress(FileNotFoundError):
+            return os.stat(path.name, dir_fd=self._held, follow_symlinks=False)
+        return None
+
+    def _remove_made(self) -> None:
+        """Remove what this split has made, or gone on with."""
+        self._remove(self._own())
+        self.journal.remove()
+
+    def _own(self) -> list[Path]:
+        """Return the subfiles that are what this split has made."""
+        made = zip(self.subfiles, self._made, strict=False)  # there may be fewer
+        return [path for path, status in made if (now := self._status(path)) and os.path.samestat(now, status)]
+
+    def _is_held(self) -> bool:
+        """Return whether the folder that is held still has its name."""
+        return self._held >= 0 and is_same(self.folder, os.fstat(self._held))
+
+    def lost(self) -> bool:
+        """Return whether the folder has another name by now, or has been removed; what was made in it goes then."""
+        if self._is_held():
+            return False
+        with contextlib.suppress(OSError):
+            if not index.is_index(self.final):
+                self._remove_made()
+        return True
 
     def _hold(self) -> None:
         """Make the folder of the subfiles, and lock it: other commands keep from the target until the end."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         for _ in range(_MOST_TRIES):  # another one may have removed it
-            if self._held >= 0 and is_same(self.folder, os.fstat(self._held)):
+            if self._is_held():
                 return
             self._let_go()
             self._make_folder()
@@ -319,13 +390,15 @@ class _Work:
         """Write the index; in place, when the bytes are on the disk."""
         self._look_again()
         status = os.fstat(self._descriptor)
-        for path in self.subfiles if self._in_place else ():
-            with opened(path, WRITE) as descriptor:
-                give_owner(descriptor, status)
-                os.fsync(descriptor)
+        for path, known in zip(self.subfiles, self._made, strict=True) if self._in_place else ():
+            with self._opened(path, WRITE) as descriptor:
+                if os.path.samestat(os.fstat(descriptor), known):  # else the second look says so
+                    give_owner(descriptor, status)
+                    os.fsync(descriptor)
         if self._in_place:
             self._give_folder(status)
-            sync_folder(self.folder)
+            with contextlib.suppress(OSError):  # as `sync_folder`
+                os.fsync(self._held)
             self.refuse_writers()
         files.step("split: copied")
         self._look_again()
@@ -342,24 +415,24 @@ class _Work:
 
     def _give_folder(self, status: os.stat_result) -> None:
         """Give the folder to the owner of the file, who is to remove the subfiles, unless something else is in it."""
-        if {*self.folder.iterdir()} == {*self.subfiles}:
+        names = {*os.listdir(self._held)}  # noqa: PTH208 # a descriptor is no Path
+        if names == {path.name for path in self.subfiles}:
             with contextlib.suppress(OSError):
                 os.fchown(self._held, status.st_uid, -1)
 
     def _look_again(self) -> None:
         """Raise `SubfilesError` where an index would be wrong by now, and remove what this split has made."""
-        own = [path for path, status in zip(self.subfiles, self._made, strict=True) if is_same(path, status)]
         try:
             now = self.path.stat()
             if (now.st_ino, now.st_size, now.st_mtime_ns) != (self.status.st_ino, self.size, self.status.st_mtime_ns):
                 raise SubfilesError(f"{self.path}: has changed while it was split: split it again")
             self._refuse_index()
-            if len(own) < len(self.subfiles):
-                gone = next(path for path in self.subfiles if path not in own)
-                raise SubfilesError(f"{gone}: was removed or replaced while {self.path} was split: split it again")
+            own = self._own()
+            gone = [self.folder] if not self._is_held() else [path for path in self.subfiles if path not in own]
+            if gone:
+                raise SubfilesError(f"{gone[0]}: was removed or replaced while {self.path} was split: split it again")
         except SubfilesError:
-            remove_subfiles(own)
-            self.journal.remove()
+            self._remove_made()
             raise
 
     def keeping(self, error: FileSystemError) -> FileSystemError:

@@ -169,11 +169,11 @@ def test_a_target_that_a_program_makes_meanwhile(step: str, folder: pathlib.Path
     """The index of a program stays, with its subfiles, whenever it comes."""
 
     def program() -> None:
-        left = [one.rename(folder / one.name) for one in (folder / "T.subfiles").iterdir()]
-        (folder / "T.subfiles").rmdir()
+        held = (folder / "T.subfiles").rename(folder / "held")  # a program uses the folder that is there
         make(folder / "T", {0: b"c" * 600}, 600, 64, 3)
-        for one in left:
-            one.rename(folder / "T.subfiles" / one.name)
+        for one in (folder / "T.subfiles").iterdir():
+            one.rename(held / one.name)
+        held.replace(folder / "T.subfiles")
 
     with at(step, program):
         done = command(*split("a"))

@@ -13,7 +13,7 @@ from click.testing import Result
 
 from mpiio_ext.common import files
 from mpiio_ext.subfiles import sharing
-from mpiio_ext.subfiles.copying import Copier
+from mpiio_ext.subfiles.copying import Copier, Copy
 from mpiio_ext.subfiles.journal import is_part
 from support import strangers
 from support.made_subfiles import command
@@ -144,6 +144,81 @@ def test_an_index_without_its_name_goes_with_the_next_split(
     assert not left.exists() and other.exists() and is_whole(name, B if again == split("b") else A)
 
 
+@pytest.mark.parametrize("step", ["split: folder", "split: journal", "split: made", "copy", "split: copied"])
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_folder_that_is_swapped(
+    step: str, in_place: bool, again: bool, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who owns it puts a link in its place: nothing is made, changed or removed where that leads."""
+    words = split("T", "--in-place") if in_place else split("a")
+    if in_place:
+        (folder / "T").write_bytes(A)
+    if again:
+        killed("split: made", *words)
+    (folder / "T.subfiles").mkdir(exist_ok=True)
+    (folder / "victim").mkdir()
+    for one in (folder / "T.subfiles").iterdir():  # names that are known by then
+        (folder / "victim" / one.name).write_bytes(b"old")
+    before = {path.name: b"old" for path in (folder / "victim").iterdir()}
+    real = Copy.run
+
+    def swap() -> None:
+        (folder / "T.subfiles").rename(folder / "moved")
+        (folder / "T.subfiles").symlink_to("victim")
+
+    def run(copy: Copy) -> None:
+        if step == "copy":
+            swap()
+        real(copy)
+
+    monkeypatch.setattr(Copy, "run", run)
+    done = command(*words) if step == "copy" else at(step, swap, *words)
+    said = "Not a directory" if step == "split: folder" else "T.subfiles: was removed or replaced while "
+    assert done.exit_code == 2 and said in done.stderr and "stays" not in done.stderr, done.output
+    assert {path.name: path.read_bytes() for path in (folder / "victim").iterdir()} == before
+    assert (folder / "T").exists() == in_place and (not in_place or (folder / "T").read_bytes() == A)
+    if step != "split: folder":
+        assert not list((folder / "moved").iterdir()) and not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize(("step", "left"), [("split: copied", 0), ("renamed T", 3)])
+def test_an_error_when_the_folder_has_gone(step: str, left: int, folder: pathlib.Path) -> None:
+    """What was copied cannot be gone on with and does not stay, unless an index has it by then."""
+
+    def full() -> None:
+        (folder / "T.subfiles").rename(folder / "moved")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    done = at(step, full, *split("a"))
+    assert done.exit_code == 2 and "T: cannot be written: No space left on device\n" in done.stderr, done.output
+    assert len(list((folder / "moved").iterdir())) == left
+    (folder / "moved").rename(folder / "T.subfiles")
+    assert not left or is_whole("T", A)
+
+
+@pytest.mark.parametrize("how", ["link", "another user"])
+def test_a_subfile_that_is_swapped(how: str, folder: pathlib.Path) -> None:
+    """A split that goes on writes to no file that an earlier one has not left."""
+    killed("split: made", *split("a"))
+    (folder / "old").write_bytes(b"old")
+    first = min((folder / "T.subfiles").iterdir())
+
+    def swap() -> None:
+        first.unlink()
+        if how == "link":
+            first.hardlink_to(folder / "old")
+        else:
+            (folder / "old").rename(first)
+            os.chown(first, strangers.NOBODY, -1)
+
+    if how == "another user":
+        strangers.need()
+    done = at("split: journal", swap, *split("a"))
+    assert done.exit_code == 2 and f"{first}: is in the way, and not a file that this command " in done.stderr
+    assert first.read_bytes() == b"old"
+
+
 def test_what_stays_of_a_full_disk(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another file's subfiles in the folder are not counted, nor to be removed."""
     assert command(*split("a")).exit_code == 0
@@ -160,6 +235,7 @@ def test_what_stays_of_a_full_disk(folder: pathlib.Path, monkeypatch: pytest.Mon
     left = {*(folder / "T.subfiles").iterdir()} - others
     assert pathlib.Path(found[1]) == folder / "T.subfiles" and len(left) == 3
     assert {*(folder / "T.subfiles").glob(found[2])} == left
+    assert any(f"{path}: cannot be written: No space left" in done.stderr for path in left)
 
 
 @pytest.mark.parametrize(("name", "part"), [
