@@ -100,6 +100,15 @@ def attempt(call: Any, *arguments: Any) -> str:
     return "fine"
 
 
+def kind(call: Any, *arguments: Any) -> str:
+    """Make a call; the class of its error, or "fine"."""
+    try:
+        call(*arguments)
+    except MPI.Exception as error:
+        return CLASSES.get(error.Get_error_class(), "another class")
+    return "fine"
+
+
 def failing(path: str) -> Any:
     """The file system refuses bytes, and sync and close say so, whatever the accesses have said."""
     seen: dict[str, Any] = {}
@@ -159,8 +168,7 @@ def told(path: str) -> Any:
             attempt(file.Write_at_all, COMM.rank * RECORD, record(COMM.rank * RECORD))
         if name != "alone" or COMM.rank == 1:
             file.Write_at((1 + COMM.rank) * PAGE, record((1 + COMM.rank) * PAGE))
-        said = [attempt(call, *arguments) for call, *arguments in ((middle, file), (file.Sync,), (file.Sync,))]
-        found[name] = [text.split(":")[0] for text in said]
+        found[name] = [kind(call, *arguments) for call, *arguments in ((middle, file), (file.Sync,), (file.Sync,))]
         file.Close()
     return found
 
