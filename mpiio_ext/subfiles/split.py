@@ -30,7 +30,7 @@ from mpiio_ext.common.progress import Advance
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.copying import Copy, processors
-from mpiio_ext.subfiles.folders import check_folder, is_subfile_name
+from mpiio_ext.subfiles.folders import check_folder, is_subfile_name, resolved
 from mpiio_ext.subfiles.index import FOLDER, WHOLE, Index, Striping, SubfilesError
 from mpiio_ext.subfiles.journal import (
     Journal,
@@ -103,8 +103,8 @@ def split(
     if index.is_index(target or path):
         return _named(path, target, striping)
     if target is not None:
-        check_target(target, [path])
-    work = _Work(path, (target or path).resolve(), striping, in_place=target is None)
+        check_target(target, [resolved(path)])
+    work = _Work(path, resolved(target or path), striping, in_place=target is None)
     begun = False
     try:
         if target is None:
@@ -158,7 +158,7 @@ class _Work:
     """The subfiles of a split, and its journal."""
 
     def __init__(self, path: Path, final: Path, striping: Striping, *, in_place: bool) -> None:
-        self.path, self.final, self._striping, self._in_place = path.resolve(), final, striping, in_place
+        self.path, self.final, self._striping, self._in_place = resolved(path), final, striping, in_place
         self.journal = Journal(beside(final, JOURNAL))
         self.folder = final.with_name(final.name + FOLDER)
         self.done: set[str] = set()

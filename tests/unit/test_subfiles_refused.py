@@ -142,10 +142,9 @@ def test_a_merge_in_place_that_cannot_end(folder: pathlib.Path, stubborn: set[st
 
 @pytest.mark.parametrize("words", [
     ["merge", "f", "-o", "l"], ["merge", "f", "-o", "l/g"], ["merge", "l", "--in-place"], ["rm", "--orphans", "l"],
-    ["merge", "l", "--in-place", "--layout", "hdf5"]])  # fmt: skip
-def test_links_that_lead_in_a_circle(
-    words: list[str], folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    ["merge", "l", "--in-place", "--layout", "hdf5"], ["split", "l", "-o", "g", "--count", "2"],
+    ["split", "l", "--in-place", "--count", "2"]])  # fmt: skip
+def test_links_that_lead_in_a_circle(words: list[str], folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     pathlib.Path("l").symlink_to("l")
     before = state(folder)
