@@ -269,16 +269,33 @@ def test_caches_that_cannot_be_read_any_more(tmp_path: pathlib.Path, level: str,
             or f"reading the cache of {tmp_path / 'file'} failed at" in seen[0], launch.describe()  # fmt: skip
 
 
-def test_a_full_disk_after_a_lost_cache(tmp_path: pathlib.Path, small_disk: pathlib.Path) -> None:
-    """Of one delegate the cache was lost, as a sync has said: what another one cannot write fails the next one."""
+@pytest.mark.parametrize("together", [(), ("together",)], ids=["after", "with"])
+def test_a_full_disk_and_a_lost_cache(
+    tmp_path: pathlib.Path, small_disk: pathlib.Path, together: tuple[str, ...]
+) -> None:
+    """Of one delegate the cache is lost: what another one cannot write fails the sync all the same."""
     for folder in (first := tmp_path / "first", second := tmp_path / "second"):
         folder.mkdir()
     hints = "mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=4k:mpiox_close=staged:striping_unit=4k:" \
             f"mpiox_delegate_cache_dir={first};{second}"  # fmt: skip
     (small_disk / "file").touch()
-    seen, launch = run("lost_before", small_disk / "file", 3, hints, first)
-    assert all("in a cache that is lost" in rank["first"] for rank in seen), launch.describe()
+    seen, launch = run("lost_before", small_disk / "file", 3, hints, first, *together)
+    assert together or all("in a cache that is lost" in rank["first"] for rank in seen), launch.describe()
     assert all("No space left on device" in rank["second"] for rank in seen), launch.describe()
+    said = re.findall(r"lost bytes: (?!I/O).*in a cache that is lost.*at offset 0, length \d+", launch.stderr)
+    assert len(said) == len(together), launch.describe()
+    assert all((" more up to byte" in rank["second"]) for rank in seen), launch.describe()
+
+
+@pytest.mark.parametrize("per_node", [0, 1])
+@pytest.mark.parametrize("level", ["memory", "replica"])
+def test_a_full_disk_and_a_killed_delegate(small_disk: pathlib.Path, level: str, per_node: int) -> None:
+    """What it had cannot be written, and neither can the copies of that: the sync says so, at every level."""
+    hints = f"mpiox_delegates=2:mpiox_delegate_page=4k:mpiox_delegate_cache=400k:striping_unit=4k:" \
+            f"mpiox_delegate_ack={level}"  # fmt: skip
+    seen, launch = run("restored", small_disk / "file", 2, hints, MPIOX_RANKS_PER_NODE=str(per_node))
+    assert all("fine" in rank["written"] for rank in seen), launch.describe()
+    assert {rank["sync"] for rank in seen} == {"MPI_ERR_NO_SPACE"}, launch.describe()
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -313,6 +313,25 @@ def test_what_the_file_system_refuses(tmp_path: pathlib.Path, parts: dict[str, i
     assert names(folder) == {"checkpoint0", "checkpoint1"}
 
 
+@pytest.mark.parametrize("parts", PARTS)
+def test_an_fsync_that_fails_once(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
+    """The kernel has dropped the bytes, and its next fsync says nothing: the file is named, and gets no name."""
+    folder, caches = tmp_path / "files", tmp_path / "caches"
+    folder.mkdir()
+    caches.mkdir()
+    fault = f"op=sync,path=*0.{'subfiles/*.2' if parts else 'staging'},errno=EIO,times=1"
+    env = {**hints(mpiox_delegate_cache_dir=caches, mpiox_drain_patience=2, **parts), "MPIOX_FAULT": fault}
+    with job(command(folder, 1, 0), tmp_path / "log", env) as running:
+        running.wait_for("closed 0", 120)
+        assert asked("wait", "--patience", "1s", folder / "checkpoint0")[0] == 1
+        assert running.status(120) is not None
+        assert not running.left(60)
+        said = running.text()
+    assert f"fsync of {folder / 'checkpoint0'} failed" in said
+    assert all(failed for _, failed in map(recover_cache, caches.iterdir()))
+    assert names(folder) == {".checkpoint0.staging", ".checkpoint0.staging.parts"}
+
+
 #: Size of `small_disk`: a checkpoint, of 216 KiB, and little else.
 DISK_KIB = 288
 

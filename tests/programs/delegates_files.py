@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import resource
+import signal
 import sys
 from typing import Any
 
@@ -263,6 +264,15 @@ def torn(path: str) -> Any:
     return attempt(file.Close)
 
 
+def fill(path: str) -> None:
+    """Leave no room on the disk of a file."""
+    if COMM.rank == 0:
+        with pathlib.Path(path).with_name("filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+            while filler.write(bytes(PAGE)):
+                pass
+    COMM.Barrier()
+
+
 def lost_before(path: str) -> Any:
     """The cache of the first delegate is lost, which a sync says; then the disk is full for the other one's bytes."""
     file = MPI.File.Open(COMM, path, MODE)
@@ -274,16 +284,28 @@ def lost_before(path: str) -> Any:
     COMM.Barrier()
     for at in range(16 * PAGE + COMM.rank * RECORD, 32 * PAGE, COMM.size * RECORD):
         file.Write_at(at, record(at))
-    first = attempt(file.Sync)
-    if COMM.rank == 0:
-        with pathlib.Path(path).with_name("filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
-            while filler.write(bytes(PAGE)):
-                pass
-    COMM.Barrier()
+    first = attempt(file.Sync) if len(sys.argv) == 4 else "both at once"
+    fill(path)
     for page in range(33 + 2 * COMM.rank, 48, 2 * COMM.size):  # of the second delegate
         attempt(file.Write_at, page * PAGE, record(page * PAGE))
     second = attempt(file.Sync)
     return {"first": first, "second": second, "close": attempt(file.Close)}
+
+
+def restored(path: str) -> Any:
+    """A delegate is killed while the disk is full for what it had, and for the copies of that."""
+    file = MPI.File.Open(COMM, path, MODE)
+    file.Write_at(COMM.rank * RECORD, record(COMM.rank * RECORD))
+    file.Sync()
+    fill(path)
+    pages = range(2 + 2 * COMM.rank, 32, 2 * COMM.size)  # of the first delegate
+    written = {attempt(file.Write_at, page * PAGE, record(page * PAGE)) for page in pages}
+    COMM.Barrier()
+    for delegate in mpiio_ext.delegates.own():
+        if COMM.rank == 0 and delegate.delegate == 0:
+            os.kill(delegate.pid, signal.SIGKILL)
+    COMM.Barrier()
+    return {"written": sorted(written), "sync": kind(file.Sync), "again": kind(file.Sync), "close": kind(file.Close)}
 
 
 def settings(path: str) -> Any:
@@ -302,7 +324,7 @@ def settings(path: str) -> Any:
 def main() -> None:
     """Run one case."""
     cases = (balance, behind, owners, failing, refused, told, retried, scattered, closing, disk,
-             torn, lost_before, settings)  # fmt: skip
+             torn, lost_before, restored, settings)  # fmt: skip
     case = {case.__name__: case for case in cases}[sys.argv[1]]
     seen = COMM.gather(case(str(pathlib.Path(sys.argv[2]).resolve())))
     if COMM.rank == 0:

@@ -27,7 +27,7 @@ void mpiox_forwarded_late_add(mpiox_forwarded_late *late, const mpiox_error *err
     late->past = past > late->past ? past : late->past;
 }
 
-void mpiox_forwarded_late_take(const mpiox_forwarded *forwarded, int32_t owner, mpiox_forwarded_late *late)
+void mpiox_forwarded_late_take(mpiox_forwarded *forwarded, int32_t owner, mpiox_forwarded_late *late)
 {
     mpiox_process *delegate = mpiox_forwarded_owner(forwarded, owner);
     mpiox_error found[MPIOX_CACHE_ERRORS];
@@ -38,6 +38,8 @@ void mpiox_forwarded_late_take(const mpiox_forwarded *forwarded, int32_t owner, 
         count = mpiox_cache_take_errors(&delegate->cache, forwarded->index[owner], found, MPIOX_CACHE_ERRORS, &more);
     else
         count = mpiox_link_take_errors(delegate->link, forwarded->index[owner], found, MPIOX_CACHE_ERRORS, &more);
+    if (count < 0) /* it has died since the flush: what it held may be lost */
+        mpiox_forwarded_mark_failed(forwarded, owner);
     for (int i = 0; i < count; i++) {
         found[i].delegate = owner + 1;
         if (late->count < MOST_LINES)

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "mpiox_event.h"
+#include "mpiox_process_notify.h"
 #include "mpiox_real_path.h"
 #include "mpiox_storage_staging.h"
 
@@ -74,7 +75,27 @@ static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, bo
         end_staging(forwarded, owner);
 }
 
-/* Each rank has flushed its share of the delegates. What is lost with a host is the error if there is no other. */
+/* Some rank knows of a cache that is lost: what was in it is the error, or one more. */
+static void add_lost(const mpiox_forwarded *forwarded, mpiox_error *error)
+{
+    mpiox_error lost;
+    char text[1024];
+
+    mpiox_forwarded_trace_report(forwarded, &lost);
+    if (lost.code == MPIOX_OK)
+        return;
+    if (error->code == MPIOX_OK) {
+        *error = lost;
+        return;
+    }
+    if (forwarded->file->topology->rank == 0)
+        mpiox_process_notify("lost bytes: %s", mpiox_error_text(&lost, forwarded->file->path, text, sizeof text));
+    const int64_t own = error->others > 0 ? error->past_last : error->offset + error->length;
+    error->past_last = lost.offset + lost.length > own ? lost.offset + lost.length : own;
+    error->others++;
+}
+
+/* Each rank has flushed its share of the delegates. */
 static void agree_on_losses(mpiox_forwarded *forwarded, const mpiox_forwarded_late *late, mpiox_error *error)
 {
     mpiox_error written = {.code = MPIOX_OK};
@@ -84,10 +105,10 @@ static void agree_on_losses(mpiox_forwarded *forwarded, const mpiox_forwarded_la
     mpiox_topology_agree(forwarded->file->topology, error, 1, &kept);
     if (error->code != MPIOX_OK)
         mpiox_forwarded_late_agree(forwarded, late, &written);
-    else if (!kept)
-        mpiox_forwarded_trace_report(forwarded, error);
     if (written.code != MPIOX_OK)
         *error = written;
+    if (!kept)
+        add_lost(forwarded, error);
     mpiox_forwarded_trace_clear(forwarded);
 }
 

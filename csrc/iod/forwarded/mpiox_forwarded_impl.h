@@ -172,7 +172,7 @@ typedef struct mpiox_forwarded_late {
 
 void mpiox_forwarded_late_add(mpiox_forwarded_late *late, const mpiox_error *error);
 /* Take the errors of the file from one delegate; the first ones are said on standard error. Local, blocking. */
-void mpiox_forwarded_late_take(const mpiox_forwarded *forwarded, int32_t owner, mpiox_forwarded_late *late);
+void mpiox_forwarded_late_take(mpiox_forwarded *forwarded, int32_t owner, mpiox_forwarded_late *late);
 /* All have been taken: say how many more there were. */
 void mpiox_forwarded_late_end(const mpiox_forwarded_late *late);
 /* Those of all ranks as one error; MPIOX_OK: there are none. Collective; the same on all ranks. */
@@ -208,7 +208,7 @@ bool mpiox_replica_keep(const mpiox_forwarded *forwarded, int32_t owner);
  * */
 int mpiox_replica_trim(const mpiox_forwarded *forwarded, int32_t replica, mpiox_error *error);
 /* The delegate is dead and, if it could be, rescued: bring the copies at its replica delegate to the file. Once for
- * each delegate. Local, blocking. False: it has no replica delegate, or none any more. */
+ * each delegate. Local, blocking. False: it has no replica delegate, or none any more, or not all could be written. */
 bool mpiox_replica_restore(mpiox_forwarded *forwarded, int32_t owner);
 /* A flush barrier is over: everything is in the file. This rank's share of the copies is discarded. */
 void mpiox_replica_discard(mpiox_forwarded *forwarded);

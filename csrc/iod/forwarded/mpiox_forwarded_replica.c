@@ -101,11 +101,18 @@ int mpiox_replica_trim(const mpiox_forwarded *forwarded, int32_t replica, mpiox_
 bool mpiox_replica_restore(mpiox_forwarded *forwarded, int32_t owner)
 {
     mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
+    mpiox_error refused;
 
+    if (!forwarded->replica)
+        return false;
+    const int32_t replica = replica_of(forwarded, owner);
+    const mpiox_process *delegate = mpiox_forwarded_owner(forwarded->replica, replica);
     slot.arg[1] = INT64_MAX;
+    slot.arg[2] = !delegate->local; /* one elsewhere says then what it could not write before, too */
     slot.arg[3] = 1;
-    return forwarded->replica &&
-           mpiox_forwarded_request(forwarded->replica, replica_of(forwarded, owner), &slot) == MPIOX_OK;
+    return mpiox_forwarded_request(forwarded->replica, replica, &slot) == MPIOX_OK &&
+           (!delegate->local ||
+            !mpiox_cache_find_error(&delegate->cache, forwarded->replica->index[replica], 0, INT64_MAX, &refused));
 }
 
 void mpiox_replica_discard(mpiox_forwarded *forwarded)

@@ -68,7 +68,7 @@ void mpiox_forwarded_trace_report(const mpiox_forwarded *forwarded, mpiox_error 
     unsigned char lost[MPIOX_FILE_RANGES];
     int64_t range[2] = {none, none}; /* the first byte, and the negative of one past the last: minima, both */
 
-    *error = (mpiox_error){.code = MPIOX_OK, .rank = -1};
+    mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, "agreeing on what is lost");
     if (agree_who_is_lost(forwarded, lost) != MPI_SUCCESS)
         return;
     for (int32_t i = 0; i < forwarded->owners; i++) {
@@ -79,8 +79,10 @@ void mpiox_forwarded_trace_report(const mpiox_forwarded *forwarded, mpiox_error 
         range[0] = first < range[0] ? first : range[0];
         range[1] = -past < range[1] ? -past : range[1];
     }
-    if (PMPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_INT64_T, MPI_MIN, forwarded->file->topology->comm) == MPI_SUCCESS &&
-        range[0] != none)
+    if (PMPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_INT64_T, MPI_MIN, forwarded->file->topology->comm) != MPI_SUCCESS)
+        return;
+    *error = (mpiox_error){.code = MPIOX_OK, .rank = -1};
+    if (range[0] != none)
         mpiox_error_set(error, MPIOX_E_IO, EIO, range[0], -range[1] - range[0],
                         "keeping bytes in a cache that is lost");
 }

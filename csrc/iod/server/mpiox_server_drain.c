@@ -350,16 +350,31 @@ static void note_failure(mpiox_server *server, int32_t number, int code)
 
 /* ---- the end of a file ------------------------------------------------------------------------------------------- */
 
+/* What a file system could not keep it says once, by one fsync, and the pages are gone: the next one means nothing. So
+ * the error stays. 0 or an errno. */
+static int make_stable(const mpiox_server *server, int32_t number)
+{
+    mpiox_storage *storage = server->files[number].storage;
+    mpiox_error error = {.code = MPIOX_OK};
+    if (mpiox_storage_pin(storage, &error) != MPIOX_OK)
+        return error.sys_errno != 0 ? error.sys_errno : EIO;
+    if (mpiox_storage_sync(storage, &error) != MPIOX_OK) {
+        error.sys_errno = error.sys_errno != 0 ? error.sys_errno : EIO;
+        mpiox_cache_add_error(&server->cache, number, &error);
+    }
+    mpiox_storage_unpin(storage);
+    return error.sys_errno;
+}
+
 /* To stable storage, and to its name. 0 or an errno. */
 static int make_whole(const mpiox_server *server, int32_t number, bool *renamed)
 {
     const mpiox_file_record *record = record_of(server, number);
     char room[PATH_MAX];
-    mpiox_error error = {.code = MPIOX_OK};
+    const int code = has(server, number, MPIOX_FILE_WRITABLE) ? make_stable(server, number) : 0;
     *renamed = false;
-    if (has(server, number, MPIOX_FILE_WRITABLE) &&
-        mpiox_storage_sync(server->files[number].storage, &error) != MPIOX_OK)
-        return error.sys_errno != 0 ? error.sys_errno : EIO;
+    if (code != 0)
+        return code;
     if (!has(server, number, MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA))
         return 0;
     return mpiox_storage_staging_end(mpiox_server_staging_path(server, number, room), record->part, record->device,
