@@ -41,7 +41,7 @@ from mpiio_ext.subfiles.journal import (
     signature,
 )
 from mpiio_ext.subfiles.openers import alone, opened, reading
-from mpiio_ext.subfiles.remove import refuse_kept, remove_subfiles
+from mpiio_ext.subfiles.remove import goes, refuse_kept, remove_subfiles
 from mpiio_ext.subfiles.sharing import refuse_shared, usable
 from mpiio_ext.subfiles.stored import Stored, find
 
@@ -101,7 +101,7 @@ def merge(
     final = resolved(stored.path if target is None else target)
     if target is None:
         _refuse_in_place(stored)
-        refuse_kept([final, resolved(stored.index_path), *stored.subfiles])
+        refuse_kept([final, resolved(stored.index_path), *filter(goes, stored.subfiles)])
     else:
         check_target(target, [stored.index_path, stored.path, *stored.subfiles])
         _refuse_index(target)

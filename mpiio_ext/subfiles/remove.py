@@ -33,6 +33,11 @@ from mpiio_ext.subfiles.stored import Stored, find, index_of
 _OWN = re.compile(r"[0-9a-f]{16}\.[0-9]{1,4}(\.[1-9][0-9]?)?|.+\.subfile_[0-9]+(_[0-9]+_of_[0-9]+|\.config)", re.DOTALL)
 
 
+def goes(path: Path) -> bool:
+    """Return whether a file is removed with the index that names it."""
+    return bool(_OWN.fullmatch(path.name)) and path.is_file() and not path.is_symlink()
+
+
 def remove_subfiles(subfiles: Sequence[Path]) -> tuple[Path, ...]:
     """Remove subfiles, and their folders where these are empty then; return what is left in those.
 
@@ -42,7 +47,7 @@ def remove_subfiles(subfiles: Sequence[Path]) -> tuple[Path, ...]:
         One cannot be removed.
     """
     for path in subfiles:
-        if _OWN.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+        if goes(path):
             path.unlink()
             files.step("subfile removed")
     left: list[Path] = []

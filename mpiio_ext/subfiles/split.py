@@ -281,7 +281,8 @@ class _Work:
     def places(self) -> tuple[Path, ...]:
         """Return paths of the subfiles by the folder that is held; by its name, where the system has no /proc."""
         held = Path(f"{_DESCRIPTORS}{self._held}")
-        return tuple(held / path.name for path in self.subfiles) if held.exists() else self.subfiles
+        there = os.path.exists(held)  # noqa: PTH110 # Path.exists() fails where /proc is closed
+        return tuple(held / path.name for path in self.subfiles) if there else self.subfiles
 
     def told(self, error: OSError) -> FileSystemError:
         """Return the error of a split, with the names that the subfiles have."""

@@ -350,6 +350,12 @@ static void note_failure(mpiox_server *server, int32_t number, int code)
 
 /* ---- the end of a file ------------------------------------------------------------------------------------------- */
 
+/* Nothing was asked of the file system, or it was interrupted: that can be tried again. */
+static bool is_passing(int code)
+{
+    return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR;
+}
+
 /* What a file system could not keep it says once, by one fsync, and the pages are gone: the next one means nothing. So
  * the error stays. 0 or an errno. */
 static int make_stable(const mpiox_server *server, int32_t number)
@@ -360,7 +366,8 @@ static int make_stable(const mpiox_server *server, int32_t number)
         return error.sys_errno != 0 ? error.sys_errno : EIO;
     if (mpiox_storage_sync(storage, &error) != MPIOX_OK) {
         error.sys_errno = error.sys_errno != 0 ? error.sys_errno : EIO;
-        mpiox_cache_add_error(&server->cache, number, &error);
+        if (!is_passing(error.sys_errno))
+            mpiox_cache_add_error(&server->cache, number, &error);
     }
     mpiox_storage_unpin(storage);
     return error.sys_errno;
@@ -505,7 +512,7 @@ static void drain_last(mpiox_server *server, int32_t number)
         settle_name(server, record, renamed);
     } else if (mpiox_storage_staging_is_clash(code) && has(server, number, MPIOX_FILE_HIDDEN)) {
         note_clash(server, number, code);
-    } else {
+    } else if (mpiox_cache_error_count(&server->cache, number) == 0) { /* else it is said already */
         (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "giving a file its name");
         mpiox_cache_add_error(&server->cache, number, &error);
     }
