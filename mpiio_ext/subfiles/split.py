@@ -6,10 +6,11 @@ takes the name of the plain file, whose bytes were brought to the disk before. T
 journal is read to the end: two splits to one target would remove each other's subfiles.
 
 Guarantees. A file that a program has open for writing is not replaced, as far as this host can tell. Nothing is made or
-removed where a folder or link leads that somebody puts in the place of the locked folder meanwhile. Under the name
-there is what was there before, or an index of subfiles that are whole. A split that is started again goes on, where the
-file is what it was and unit and count are, or removes what the earlier one has left. In place, the new files have
-owner, group and permissions of the old one; where the group cannot be given, no other group may do what it might.
+removed where a folder or link leads that somebody puts in the place of the locked folder meanwhile (without /proc the
+copy goes by names, and where it was is looked at afterwards). Under the name there is what was there before, or an
+index of subfiles that are whole. A split that is started again goes on, where the file is what it was and unit and
+count are, or removes what the earlier one has left. In place, the new files have owner, group and permissions of the
+old one; where the group cannot be given, no other group may do what it might.
 """
 
 from __future__ import annotations
@@ -428,7 +429,7 @@ class _Work:
             if (now.st_ino, now.st_size, now.st_mtime_ns) != (self.status.st_ino, self.size, self.status.st_mtime_ns):
                 raise SubfilesError(f"{self.path}: has changed while it was split: split it again")
             self._refuse_index()
-            own = self._own()
+            own = {*self._own()}
             gone = [self.folder] if not self._is_held() else [path for path in self.subfiles if path not in own]
             if gone:
                 raise SubfilesError(f"{gone[0]}: was removed or replaced while {self.path} was split: split it again")

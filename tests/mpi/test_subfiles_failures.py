@@ -348,5 +348,5 @@ def test_the_name_of_the_folder_is_no_folder(folder: pathlib.Path, what: str, wa
         (folder / "file.subfiles").touch()
     before = sorted(folder.rglob("*"))
     text = failed_everywhere(run(folder, WRITE, "5000", MPIOX_HINTS=HINTS + WAYS[way]), "open")
-    assert "if NAME.subfiles is no folder: take it away, or another name" in text
+    assert "if NAME.subfiles is no folder: remove it, or take another name" in text
     assert sorted(folder.rglob("*")) == before

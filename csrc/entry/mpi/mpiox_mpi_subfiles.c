@@ -43,7 +43,7 @@ static const char
     per_node[] = "per_node=",
     too_long[] = "open (names of subfiles are longer: give it one of 214 bytes at most, or a shorter path)",
     anothers[] = "open (making subfiles; if the folder NAME.subfiles is another user's: take another name)",
-    no_folder[] = "open (making subfiles; if NAME.subfiles is no folder: take it away, or another name)";
+    no_folder[] = "open (making subfiles; if NAME.subfiles is no folder: remove it, or take another name)";
 
 /* ---- how a new file is cut --------------------------------------------------------------------------------------- */
 
