@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
+from support import cbuild
 from support.launch import PROGRAMS, base_environment, json_lines, launcher, mpi_run, python_run, run_bounded
 
 pytestmark = pytest.mark.mpi
@@ -128,19 +129,9 @@ def test_collective_buffering_disabled_goes_straight_to_the_file(
 @pytest.mark.parametrize("linked", [False, True], ids=["preloaded", "linked"])
 @pytest.mark.parametrize("binding", [1, 2, 3], ids=["mpif.h", "mpi", "mpi_f08"])
 def test_fortran_program(extension: str, family: str, tmp_path: pathlib.Path, binding: int, linked: bool) -> None:
-    if family != "openmpi":
-        pytest.skip("the MPICH wheel has no Fortran bindings")
-    words = [
-        "-cpp",
-        "-fallow-argument-mismatch",
-        f"-DBINDING={binding}",
-        f"-J{tmp_path}",
-        str(PROGRAMS / "fortran.F90"),
-    ]
-    if linked:
-        folder = os.path.dirname(extension)
-        words += [f"-L{folder}", "-Wl,--no-as-needed", "-lmpiio_ext", f"-Wl,-rpath,{folder}"]
-    program = _compile("mpifort", words, tmp_path / "fortran")
+    folder = os.path.dirname(extension)
+    words = [f"-L{folder}", "-lmpiio_ext", f"-Wl,-rpath,{folder}"] if linked else []
+    program = cbuild.fortran_program(binding, *words)
     if not linked:
         _all_ok(mpi_run([program, tmp_path / "native"], 2, timeout_s=120).stdout, 17)
     env = {"EXPECT_MPIIO_EXT": "1", "MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}

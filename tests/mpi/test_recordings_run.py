@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from mpiio_ext.cli import endings
+from mpiio_ext.common.recordings import states
 from mpiio_ext.pioneer.darshan import recordings
 from support import cbuild, strangers
 from support.launch import base_environment
@@ -95,6 +96,13 @@ def test_a_kill_at_any_moment(program: pathlib.Path, tmp_path: pathlib.Path) -> 
         assert calls > 0
         assert abs(calls - size) <= 1
         assert abs(int(each.lanes[1].sum()) - size) <= 1
+
+
+def test_a_fortran_program(tmp_path: pathlib.Path, family: str) -> None:
+    variables = base_environment() | tracing(tmp_path / "trace") | {"MPIOX_TRACE_MODE": "recording"}
+    subprocess.run([cbuild.fortran_program(2), tmp_path / "data"], env=variables, check=True, timeout=60)
+    (state,) = (each for each in states(tmp_path / "trace") if each.rank >= 0)  # not Open MPI's daemon
+    assert (state.rank, state.running, state.finalized, state.exit_status) == (0, False, True, 0)
 
 
 def test_fork(program: pathlib.Path, tmp_path: pathlib.Path) -> None:

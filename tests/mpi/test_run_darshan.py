@@ -89,6 +89,16 @@ def test_a_rank_that_leaves(program: str, extension: str, tmp_path: pathlib.Path
     assert all(module["partial_flag"] for module in cffi_backend.log_get_modules(handle).values())
 
 
+@pytest.mark.parametrize("dxt", [True, False])
+def test_a_fortran_program(extension: str, tmp_path: pathlib.Path, dxt: bool) -> None:
+    words = [str(cbuild.fortran_program(2)), str(tmp_path / "data")]
+    done = run(tmp_path / "log", words, outside=True, ranks=2, dxt=dxt)
+    assert f"wrote {tmp_path / 'log'}: 2 processes" in done.stderr and "MPI_Finalize" not in done.stderr
+    handle = cffi_backend.log_open(str(tmp_path / "log"))
+    assert not any(module["partial_flag"] for module in cffi_backend.log_get_modules(handle).values())
+    assert read_records(tmp_path / "log")["MPI-IO", str(tmp_path / "data"), -1]["MPIIO_COLL_WRITES"] == 4
+
+
 @pytest.mark.parametrize(("script", "status"), [("echo a > f; exit 3", 3), ("echo a > f; kill -9 $$", -9)])
 def test_the_status_without_mpi(extension: str, tmp_path: pathlib.Path, script: str, status: int) -> None:
     command = [*RUN, f"--darshan={tmp_path / 'log'}", "--", "sh", "-c", script]

@@ -238,6 +238,14 @@ def test_delegates_carry_requests_out(mode: str, extension: str, tools: dict[str
     assert "rank 0" not in found.sentence and found.findings.rows() == []
 
 
+@pytest.mark.parametrize("binding", [2, 3])
+def test_a_fortran_program_ends_well(binding: int, extension: str, tmp_path: pathlib.Path) -> None:
+    done = run(tmp_path, [str(cbuild.fortran_program(binding)), prepared(tmp_path) + "/file"], ranks=2)
+    found = page(tmp_path, done)
+    assert found.sentence.startswith("Your program spent "), found
+    assert found.files.rows()[0]["opens"] >= 2
+
+
 def test_a_mistyped_program_leaves_nothing(extension: str, tmp_path: pathlib.Path) -> None:
     command = [str(launcher()), "-n", "3", *RUN, "--report", str(tmp_path / "io.html"), "--", str(tmp_path / "nosuch")]
     done = run_bounded(command, env=base_environment(), timeout_s=60, check=False)

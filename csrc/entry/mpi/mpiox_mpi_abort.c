@@ -24,11 +24,8 @@
 #include "mpiox_handle.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define HIDDEN __attribute__((visibility("hidden")))
 
 enum { ABORT_S = 10 };
-
-int mpiox_wrap_Abort(MPI_Comm comm, int code);
 
 static struct {
     pthread_mutex_t lock;
@@ -116,10 +113,4 @@ EXPORT int MPI_Abort(MPI_Comm comm, int code)
     if (service != NULL && service->count > 0)
         flush_delegates(service->mode == MPIOX_SERVICE_THREAD);
     return PMPI_Abort(comm, code);
-}
-
-/* For the Fortran entry points (generated). */
-HIDDEN int mpiox_wrap_Abort(MPI_Comm comm, int code)
-{
-    return MPI_Abort(comm, code);
 }

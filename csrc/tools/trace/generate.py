@@ -42,6 +42,8 @@ MOVING = {"readahead": "READ"} | dict.fromkeys(
 )
 #: Calls of MPI that are no I/O.
 NO_IO = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Barrier")
+#: What mpiox_trace_mpi.c wraps and the library does not: rows of the table, for the Fortran names.
+BY_HAND = "Barrier : outside : comm:comm\nRequest_free : outside : request_ref:request\n"
 
 
 def _loaded(path: Path) -> Any:
@@ -222,6 +224,7 @@ def fortran(table: Any, functions: list[Any]) -> str:
     What they need of the MPI library is weak: a process without one loads the tracer, too.
     """
     chosen = [each for each in functions if each.name.startswith("File_") or _waits(each.name)]
+    chosen += [each for each in functions if each.kind == "outside"] + table.parse(BY_HAND)
     head, _, body = table.fortran(chosen).replace("mpiox_wrap_", "MPI_").partition("#include <stdlib.h>\n")
     body = body.replace('#include "mpiox_fortran_convert.h"\n', "")
     convert = (HERE.parents[1] / "entry" / "mpi" / "mpiox_fortran_convert.c").read_text(encoding="utf-8")
