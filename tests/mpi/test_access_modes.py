@@ -88,3 +88,17 @@ def test_on_pretended_nodes(extension: str, family: str, tmp_path: pathlib.Path,
     assert not launch.timed_out, launch.describe()
     least = 1 + sum(CASES[case] for case in cases)
     assert failed_checks(launch.stdout, least) <= DEVIATIONS[family], launch.describe()
+
+
+#: Cases of tests/programs/differing.c -> number of checks.
+DIFFERING = {"sizes": 13, "pointers": 8}
+
+
+@pytest.mark.parametrize("hints", ["", "mpiox_ranks_per_node=1", "mpiox_delegates=1"])
+@pytest.mark.parametrize("case", DIFFERING)
+def test_arguments_that_differ(extension: str, tmp_path: pathlib.Path, case: str, hints: str) -> None:
+    """What MPI wants to be the same on all ranks is not: every rank gets the error, and none waits for another."""
+    program: list[str | os.PathLike[str]] = [mpi_program("differing"), tmp_path / "file", case]
+    launch = mpi_run(program, 3, preload=True, env={"MPIOX_HINTS": hints}, timeout_s=30, check=False)
+    assert not launch.timed_out, launch.describe()
+    assert failed_checks(launch.stdout, 1 + DIFFERING[case]) == set(), launch.describe()

@@ -153,6 +153,8 @@ void mpiox_topology_barrier(mpiox_topology *topology, void (*serial)(void *conte
 int mpiox_topology_min(mpiox_topology *topology, int n, int *values, void *note, int64_t bytes);
 /* True if every rank says so. */
 bool mpiox_topology_all(mpiox_topology *topology, bool mine);
+/* True if every rank brings the same value and the same word. */
+bool mpiox_topology_same(mpiox_topology *topology, int64_t value, int word);
 /* The lowest code of all ranks; at most MPIOX_E_MPI when that cannot be found out. */
 int mpiox_topology_lowest(mpiox_topology *topology, int code);
 /* The `bytes` <= MPIOX_TOPOLOGY_NOTE_BYTES bytes of rank `root` reach every rank. 0 or MPIOX_E_MPI. */

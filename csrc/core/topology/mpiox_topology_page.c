@@ -384,6 +384,23 @@ bool mpiox_topology_all(mpiox_topology *t, bool mine)
     return mpiox_topology_min(t, 1, &value, NULL, 0) == MPIOX_OK && value != 0;
 }
 
+/* All are the same where the lowest is the highest, which is ~ of the lowest ~. */
+bool mpiox_topology_same(mpiox_topology *t, int64_t value, int word)
+{
+    enum { PARTS = 3 };
+    const int parts[PARTS] = {(int)(value >> 32), (int)(uint32_t)value, word};
+    int lowest[2 * PARTS];
+    _Static_assert(2 * (int)PARTS <= (int)MPIOX_TOPOLOGY_VALUES, "at once");
+    for (int i = 0; i < PARTS; i++) {
+        lowest[i] = parts[i];
+        lowest[PARTS + i] = ~parts[i];
+    }
+    bool same = mpiox_topology_min(t, 2 * PARTS, lowest, NULL, 0) == MPIOX_OK;
+    for (int i = 0; i < PARTS; i++)
+        same &= lowest[i] == ~lowest[PARTS + i];
+    return same;
+}
+
 int mpiox_topology_lowest(mpiox_topology *t, int code)
 {
     if (mpiox_topology_min(t, 1, &code, NULL, 0) == MPIOX_OK)

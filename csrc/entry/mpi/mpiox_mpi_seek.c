@@ -95,7 +95,8 @@ int mpiox_mpi_seek_shared(MPI_File fh, MPI_Offset offset, int whence)
     if (!handle || !handle->all_ours)
         return PMPI_File_seek_shared(fh, offset, whence);
     mpiox_nonblocking_drain(handle); /* collectives under way use the same barrier */
-    mpiox_topology_all(handle->file->topology, true);
+    if (!mpiox_topology_same(handle->file->topology, offset, whence))
+        return mpiox_mpi_raise_problem(handle, MPI_ERR_ARG, "seek_shared with another offset or whence on some ranks");
     if (handle->rank == 0) {
         const MPI_Offset target = shared_target(handle, offset, whence);
         moved = target >= 0 && mpiox_shared_pointer_set(handle->file, target, &error) == MPIOX_OK;

@@ -5,6 +5,9 @@
  * count as well, and a new size must not be undone by a page that is written later.
  */
 #include "mpiox_handlers.h"
+
+#include <stdio.h>
+
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_subfiles.h"
 #include "mpiox_handle.h"
@@ -30,15 +33,29 @@ int mpiox_mpi_get_size(MPI_File fh, MPI_Offset *size)
     return MPI_SUCCESS;
 }
 
+/* What MPI forbids of a call that changes the size, asked before anything is done: MPI libraries find out on some ranks
+ * only, while the others wait for them (OMPIO). The same on all ranks. Collective. */
+static bool refused(const mpiox_handle *handle, MPI_Offset size, const char *call, int *result)
+{
+    char what[sizeof((mpiox_error *)NULL)->what];
+    const bool same = mpiox_topology_same(handle->file->topology, size, 0);
+
+    if (same && size >= 0 && !(handle->amode & MPI_MODE_RDONLY))
+        return false;
+    snprintf(what, sizeof what, "%s %s", call,
+             !same      ? "with other sizes on some ranks"
+             : size < 0 ? "with a negative size"
+                        : "of a file opened with MPI_MODE_RDONLY");
+    *result = mpiox_mpi_raise_problem(handle, same && size >= 0 ? MPI_ERR_READ_ONLY : MPI_ERR_ARG, what);
+    return true;
+}
+
 /* Of subfiles it is this library that changes it, with the same *error on all ranks. */
 static int change_size(MPI_File fh, const mpiox_handle *handle, MPI_Offset size, mpiox_error *error)
 {
     if (!handle->subfiles)
         return PMPI_File_set_size(fh, size);
-    if (handle->amode & MPI_MODE_RDONLY)
-        mpiox_mpi_problem(error, MPI_ERR_READ_ONLY, "set_size of a file opened with MPI_MODE_RDONLY");
-    else
-        mpiox_file_set_size(handle->file, size, error);
+    mpiox_file_set_size(handle->file, size, error);
     return MPI_SUCCESS;
 }
 
@@ -48,10 +65,13 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
     mpiox_error error = {.code = MPIOX_OK}, own = {.code = MPIOX_OK};
+    int wrong;
 
-    if (handle == NULL || (handle->forwarded == NULL && !handle->subfiles))
+    if (!mpiox_handle_is_managed(handle))
         return PMPI_File_set_size(fh, size);
     mpiox_nonblocking_drain(handle);
+    if (refused(handle, size, "set_size", &wrong))
+        return wrong;
     if (handle->forwarded != NULL && !handle->file->scratch) /* whose pages stay, but for those beyond */
         mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error);
     const int result = change_size(fh, handle, size, &own);
@@ -90,10 +110,13 @@ int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
     mpiox_error error = {.code = MPIOX_OK};
+    int wrong;
 
-    if (!mpiox_handle_is_managed(handle) || (handle->amode & MPI_MODE_RDONLY))
+    if (!mpiox_handle_is_managed(handle))
         return PMPI_File_preallocate(fh, size);
     mpiox_nonblocking_drain(handle);
+    if (refused(handle, size, "preallocate", &wrong))
+        return wrong;
     if (handle->file->scratch)
         return lengthen(fh, handle, size);
     /* Where the file system cannot reserve space, a byte of every block is read and written back. */

@@ -113,12 +113,10 @@ const char *mpiox_file_memory_reason(int code);
 /* Bring what this library wrote to stable storage; the same *error on all ranks. Collective, blocking; 0 or
  * MPIOX_E_IO. */
 int mpiox_file_sync(mpiox_file *file, mpiox_error *error);
-/* Give it that size. The same `bytes` and the same *error on all ranks. Collective, blocking; 0, MPIOX_E_ARG (negative,
- * or ranks differ) or MPIOX_E_IO. */
+/* Give it that size. The same `bytes` >= 0 and the same *error on all ranks. Collective, blocking; 0 or MPIOX_E_IO. */
 int mpiox_file_set_size(mpiox_file *file, int64_t bytes, mpiox_error *error);
 /* Have the file system set aside space for the first `bytes` bytes and grow the file to at least that size; what is
- * written stays. The same `bytes` and the same *error on all ranks. Collective, blocking; 0, MPIOX_E_ARG (negative,
- * or ranks differ) or MPIOX_E_IO. */
+ * written stays. The same `bytes` >= 0 and the same *error on all ranks. Collective, blocking; 0 or MPIOX_E_IO. */
 int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error);
 
 /* ---- caches that nothing keeps coherent (mpiox_file_coherence.c) --------------------------------------------------

@@ -336,31 +336,17 @@ int mpiox_file_sync(mpiox_file *file, mpiox_error *error)
     return mpiox_file_refresh(file, error);
 }
 
-/* The same size on all ranks? 0, or the same *error on all of them. */
-static int agree_size(mpiox_file *file, int64_t bytes, const char *what, mpiox_error *error)
-{
-    int64_t first = bytes;
-    *error = (mpiox_error){.code = MPIOX_OK};
-    if (mpiox_topology_spread(file->topology, 0, &first, sizeof first) != MPIOX_OK)
-        mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "agreeing on a size");
-    else if (first != bytes || bytes < 0)
-        mpiox_error_set(error, MPIOX_E_ARG, EINVAL, -1, bytes, what);
-    return mpiox_topology_agree_error(file->topology, error);
-}
-
 int mpiox_file_set_size(mpiox_file *file, int64_t bytes, mpiox_error *error)
 {
     const mpiox_topology *topology = file->topology;
-    if (agree_size(file, bytes, "set_size (sizes negative or different)", error) != MPIOX_OK)
-        return error->code;
+    *error = (mpiox_error){.code = MPIOX_OK};
     mpiox_storage_resize(file->storage, bytes, topology->rank, topology->size, error);
     return mpiox_topology_agree_error(file->topology, error);
 }
 
 int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error)
 {
-    if (agree_size(file, bytes, "preallocate (sizes negative or different)", error) != MPIOX_OK)
-        return error->code;
+    *error = (mpiox_error){.code = MPIOX_OK};
     if (file->topology->rank == 0)
         mpiox_storage_reserve(file->storage, bytes, error);
     return mpiox_topology_agree_error(file->topology, error);
