@@ -58,7 +58,7 @@ _UNKNOWN = -(2**63)
 _LAYERS = {"posix": 0, "stdio": 1, "mpiio": 2}
 _OTHER_LAYER = 3
 (_NONE, _OPEN, _CLOSE, _MOVE, _MOVE_AT, _SEEK, _DUPLICATE, _VIEW, _USE, _WAIT, _OBJECT, _OTHER, _MAP, _UNMAP,
- _MAPPED) = range(15)  # fmt: skip
+ _MAPPED, _PAIR) = range(16)  # fmt: skip
 _ROLE_STEPS = {
     Role.OPEN: _OPEN, Role.CLOSE: _CLOSE, Role.SEEK: _SEEK, Role.DUPLICATE: _DUPLICATE, Role.META: _NONE,
     Role.WAIT: _WAIT, Role.MAP: _MAP, Role.UNMAP: _UNMAP,
@@ -67,6 +67,7 @@ _ROLE_STEPS = {
 _OBJECTS = frozenset({"socket", "accept", "accept4", "epoll_create", "epoll_create1", "eventfd", "eventfd2",
                       "timerfd_create", "signalfd", "signalfd4", "inotify_init", "inotify_init1", "memfd_create",
                       "pidfd_open", "userfaultfd"})  # fmt: skip
+_PAIRS = frozenset({"pipe", "pipe2", "socketpair"})
 #: Calls of the kernel with a folder -> the functions of programs; names of files are whole in the table.
 _PLAIN = {"openat": "open", "openat2": "open", "fstatat": "stat", "mkdirat": "mkdir", "unlinkat": "unlink",
           "renameat": "rename", "renameat2": "rename", "linkat": "link", "symlinkat": "symlink", "fchmodat": "chmod",
@@ -88,13 +89,15 @@ def _plain_name(word: str) -> str:
 def _step_of(operation: Operation) -> int:
     if operation.name in _OBJECTS:
         return _OBJECT
+    if operation.name in _PAIRS:
+        return _PAIR
     if (operation.layer, _PLAIN.get(operation.name, operation.name)) not in CATALOG:
         return _OTHER
     if operation.name == "fdopen":
         return _DUPLICATE
     if operation.name == "msync":
         return _MAPPED
-    if operation.name == "fstatat":  # of a descriptor: it has a handle
+    if operation.name in ("fstatat", "statx"):  # of a descriptor: it has a handle
         return _USE
     if operation.name == "MPI_File_set_view":
         return _VIEW
@@ -209,6 +212,11 @@ def _columns_of(batch: pa.RecordBatch, names: _Names) -> _Columns:
     files, file_words = _encoded(batch["file"])
     places, extra = _texts(batch["extra"])
     count = batch.num_rows
+    handle = _numbers(batch["handle"])
+    if "" in file_words:  # no file has this name: the handle's (AT_EMPTY_PATH), or a call that can only fail
+        nameless = files == file_words.index("")
+        files[nameless] = -1
+        step[nameless & (handle == _UNKNOWN)] = _OTHER
     arrays: dict[str, NDArray[Any]] = {
         "step": step,
         "layer": layer,
@@ -218,7 +226,7 @@ def _columns_of(batch: pa.RecordBatch, names: _Names) -> _Columns:
         "line": _numbers(batch["line"]),
         "start": _numbers(batch["timestamp"]),
         "duration": _numbers(batch["duration"]),
-        "handle": _numbers(batch["handle"]),
+        "handle": handle,
         "result": _numbers(batch["result"]),
         "offset": _numbers(batch["offset"]),
         "moved": _moved(batch, layer),
@@ -241,10 +249,10 @@ def _operations_of(batch: pa.RecordBatch) -> pa.Array:
     indices, words = _encoded(batch["operation"])
     plain = [_plain_name(word) for word in words]
     special = {place: word for place, word in enumerate(map(_normal_name, words))
-               if word in ("fstatat", "unlinkat", "fcntl")}  # fmt: skip
+               if word in ("fstatat", "statx", "unlinkat", "fcntl")}  # fmt: skip
     for place, word in special.items():
         rows = np.flatnonzero(indices == place)
-        if word == "fstatat":  # of a descriptor: fstat
+        if word in ("fstatat", "statx"):  # of a descriptor: fstat
             chosen, name = rows[batch["handle"].is_valid().to_numpy(zero_copy_only=False)[rows]], "fstat"
         elif word == "fcntl":  # with F_DUPFD
             chosen, name = _telling(batch, rows, _DUPLICATES), "dup"

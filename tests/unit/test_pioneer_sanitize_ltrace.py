@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from mpiio_ext.pioneer.readers import ltrace
 from mpiio_ext.pioneer.sanitize import sanitize
+from mpiio_ext.pioneer.traces import path_of, read_sanitized, tables_of
 from support.sanitized import Row, batch_of, call, run, seen
 
 #: Table II of the paper, "before", with the quotation marks and brackets that its print lacks; ltrace prints addresses.
@@ -130,6 +133,36 @@ def test_what_is_no_file() -> None:
     assert [row[0] for row in seen(rows, "mask")] == [
         no_io, no_io, no_io, no_io, no_io, no_io, None, no_io, "inside MPI-IO", "descriptor of MPI-IO", no_io, None,
     ]  # fmt: skip
+
+
+#: What tar and h5py do with a pipe; calls with an empty name, of which only those on a descriptor can succeed.
+OF_A_PIPE = """\
+pipe2([3<pipe:[7]>, 4<pipe:[7]>], O_CLOEXEC) = 0
+newfstatat(3<pipe:[7]>, "", {st_mode=S_IFIFO|0600, st_size=0, ...}, AT_EMPTY_PATH) = 0
+write(4<pipe:[7]>, "abc", 3) = 3
+openat(AT_FDCWD, "/d/x", O_WRONLY|O_CREAT, 0666) = 5</d/x>
+newfstatat(5</d/x>, "", {st_mode=S_IFREG|0644, st_size=0, ...}, AT_EMPTY_PATH) = 0
+statx(5</d/x>, "", AT_EMPTY_PATH, STATX_ALL, {stx_mask=STATX_ALL, ...}) = 0
+statx(3<pipe:[7]>, "", AT_EMPTY_PATH, STATX_ALL, {stx_mask=STATX_ALL, ...}) = 0
+close(5</d/x>) = 0
+stat("", 0x7ffe) = -1 ENOENT (No such file or directory)
+openat(AT_FDCWD, "", O_RDONLY) = -1 ENOENT (No such file or directory)
+rename("", "/d/y") = -1 ENOENT (No such file or directory)
+socketpair(AF_UNIX, SOCK_STREAM, 0, [5<UNIX:[8->9]>, 6<UNIX:[9->8]>]) = 0
+read(5<UNIX:[8->9]>, "", 8) = 0
+"""
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["with -y", "without -y"])
+def test_descriptors_that_are_no_files(tmp_path: Path, told: bool) -> None:
+    """They are in no path, whether or not the tracer tells what a descriptor stands for."""
+    text = OF_A_PIPE if told else re.sub(r"(\b\d)<[^]]*?\]?>(?=[], \n)])", r"\1", OF_A_PIPE)
+    lines = [f"12 17000000{at}.5 {line} <0.000010>\n" for at, line in enumerate(text.splitlines(), 10)]
+    (tmp_path / "trace.0").write_text("".join(lines))
+    info, batches = read_sanitized([tmp_path / "trace.0"])
+    found = path_of(tables_of(batches), info)
+    names = list(zip(found.words("operation"), found.words("file"), strict=True))
+    assert names == [("open", "/d/x"), ("fstat", "/d/x"), ("fstat", "/d/x"), ("close", "/d/x")]
 
 
 def test_names_of_the_functions_that_programs_call() -> None:

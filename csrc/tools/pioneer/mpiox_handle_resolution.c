@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mpiox_error.h"
 #include "mpiox_handle_resolution_handles.h"
@@ -290,6 +291,27 @@ static bool open_one(mpiox_handle_resolver *s, const mpiox_rows *rows, int64_t i
     return put_new(s, MPIOX_SPACE_ADDRESS, extra->address, what) != NULL;
 }
 
+/* Both descriptors of a pipe or a socketpair, where the tracer prints them. */
+static bool open_pair(mpiox_handle_resolver *s, const mpiox_rows *rows, int64_t i, bool inside,
+                      const mpiox_extra *extra)
+{
+    const mpiox_description what = {.file = -1, .session = MPIOX_UNKNOWN, .owned = inside, .object = true};
+    const char *p = extra->args != NULL ? memchr(extra->args, '[', (size_t)(extra->args_end - extra->args)) : NULL;
+    int64_t handle;
+
+    if (rows->result[i] != 0 || p == NULL)
+        return true;
+    for (int k = 0; k < 2 && mpiox_extra_number(&p, extra->args_end, &handle); k++) {
+        if (put_new(s, MPIOX_TRACE_POSIX, handle, what) == NULL)
+            return false;
+        if (p < extra->args_end && *p == '<') /* strace -y: 3<pipe:[1234]> */
+            p = memchr(p, ',', (size_t)(extra->args_end - p));
+        if (p == NULL)
+            return true;
+    }
+    return true;
+}
+
 /* The open whose handle was not told, if there is one only, has this one. */
 static bool bind(mpiox_handle_resolver *s, int64_t handle)
 {
@@ -448,7 +470,8 @@ static bool is_no_io(const mpiox_rows *rows, int64_t i, const mpiox_description 
 {
     if (rows->named[i] >= 0)
         return false;
-    if (rows->step[i] == MPIOX_STEP_OTHER || rows->step[i] == MPIOX_STEP_OBJECT || extra->object)
+    if (rows->step[i] == MPIOX_STEP_OTHER || rows->step[i] == MPIOX_STEP_OBJECT || rows->step[i] == MPIOX_STEP_PAIR ||
+        extra->object)
         return true;
     if (rows->step[i] == MPIOX_STEP_UNMAP || rows->step[i] == MPIOX_STEP_MAPPED)
         return true;
@@ -537,6 +560,8 @@ static bool take(mpiox_handle_resolver *s, const mpiox_rows *rows, int64_t i, in
         return false;
     if ((rows->step[i] == MPIOX_STEP_OPEN || rows->step[i] == MPIOX_STEP_OBJECT) &&
         !open_one(s, rows, i, inside, &extra))
+        return false;
+    if (rows->step[i] == MPIOX_STEP_PAIR && !open_pair(s, rows, i, inside, &extra))
         return false;
     if (!use_handle(s, rows, i, &extra, inside, &was))
         return false;

@@ -44,7 +44,8 @@ enum mpiox_step { /* what a row does to handles */
                   MPIOX_STEP_OTHER,  /* no I/O on files unless it names one */
                   MPIOX_STEP_MAP,    /* a mapping is another name of `handle`, which may be closed before it */
                   MPIOX_STEP_UNMAP,
-                  MPIOX_STEP_MAPPED /* anything else on a mapping */
+                  MPIOX_STEP_MAPPED, /* anything else on a mapping */
+                  MPIOX_STEP_PAIR    /* two descriptors of no file: [3, 4] in the arguments of pipe and socketpair */
 };
 
 enum mpiox_trace_layer { MPIOX_TRACE_POSIX = 0, MPIOX_TRACE_STDIO, MPIOX_TRACE_MPIIO, MPIOX_TRACE_OTHER };

@@ -111,6 +111,9 @@ static void take(mpiox_extra *extra, text key, text quoted)
     else if (is(key, "request") || is(key, "requests")) {
         extra->requests = value.p;
         extra->requests_end = value.end;
+    } else if (is(key, "args")) {
+        extra->args = value.p;
+        extra->args_end = value.end;
     }
 }
 

@@ -25,6 +25,7 @@ typedef struct mpiox_extra {
     int64_t mapping;                     /* address of one, MPIOX_UNKNOWN */
     int64_t descriptor;                  /* of a stream that is opened, MPIOX_UNKNOWN */
     const char *requests, *requests_end; /* text with the numbers of requests; NULL */
+    const char *args, *args_end;         /* arguments as the tracer has printed them; NULL */
 } mpiox_extra;
 
 /* The text [p, end), which may be empty. */

@@ -403,6 +403,18 @@ static bool take_name(filling *f, mpiox_rawtrace_span argument, const char **beh
     return true;
 }
 
+/* What strace -y tells that a descriptor stands for: the name of a file, or else pipe:[1234], socket... */
+static void set_target(filling *f, mpiox_rawtrace_span target)
+{
+    if (*target.start != '/') {
+        mpiox_rawtrace_calls_extra(f->calls, "object", target.start, target.end);
+        return;
+    }
+    mpiox_rawtrace_decode(&f->calls->text, target.start, target.end, false);
+    f->row->file = mpiox_rawtrace_names_add(f->files, f->calls->text.bytes, f->calls->text.used);
+    f->failed |= f->row->file < 0;
+}
+
 static void set_file(filling *f, mpiox_rawtrace_span argument)
 {
     mpiox_rawtrace_calls *calls = f->calls;
@@ -412,10 +424,11 @@ static void set_file(filling *f, mpiox_rawtrace_span argument)
         mpiox_rawtrace_calls_extra(calls, "file", argument.start, argument.end);
         return;
     }
-    if (calls->text.used == 0 && f->folder != MPIOX_RAWTRACE_NULL) {
-        f->row->handle = f->folder; /* AT_EMPTY_PATH: the descriptor itself */
-        if (f->directory.start == NULL)
-            return;
+    if (calls->text.used == 0 && f->folder != MPIOX_RAWTRACE_NULL) { /* AT_EMPTY_PATH: the descriptor itself */
+        f->row->handle = f->folder;
+        if (f->directory.start != NULL)
+            set_target(f, f->directory);
+        return;
     }
     f->row->file = mpiox_rawtrace_names_add(f->files, calls->joined.bytes, calls->joined.used);
     f->failed |= f->row->file < 0;
@@ -480,15 +493,8 @@ static void set_handle(filling *f, mpiox_rawtrace_span argument)
         return;
     }
     f->row->handle = value;
-    if (inside.start == NULL)
-        return;
-    if (*inside.start != '/') { /* pipe:[1234], socket... */
-        mpiox_rawtrace_calls_extra(f->calls, "object", inside.start, inside.end);
-        return;
-    }
-    mpiox_rawtrace_decode(&f->calls->text, inside.start, inside.end, false);
-    f->row->file = mpiox_rawtrace_names_add(f->files, f->calls->text.bytes, f->calls->text.used);
-    f->failed |= f->row->file < 0;
+    if (inside.start != NULL)
+        set_target(f, inside);
 }
 
 /* The variable that a handle is in: its address, or [ HANDLE ] where the tracer has looked. */
