@@ -10,7 +10,7 @@ Guarantee.  Memory depends on the number of different names, threads and calls w
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,8 @@ class Records:
     Attributes
     ----------
     start, end : float64, s; NaN: none.
-    rank, thread, numbers : int64: process, thread, number of arguments; the least: none, the largest: no such number.
+    rank, thread, level, numbers : int64: process, thread, calls around it, number of arguments; the least: none, the
+        largest: no such number.
     texts : binary or text, with offsets of 32 or 64 bits: names of functions, then first arguments, second ones and
         so on; null is empty.
     """
@@ -53,6 +54,7 @@ class Records:
     end: np.ndarray
     rank: np.ndarray
     thread: np.ndarray
+    level: np.ndarray
     numbers: np.ndarray
     texts: list[pa.Array]
 
@@ -114,15 +116,16 @@ class RawTrace:
     Parameters
     ----------
     nested : whether the text shows which calls were made inside of others; else `depth` is null.
+    signatures : of functions whose arguments the tracer prints otherwise than they take them.
     """
 
-    def __init__(self, *, nested: bool = False) -> None:
+    def __init__(self, *, nested: bool = False, signatures: Mapping[str, str] | None = None) -> None:
         self._handle = ffi.gc(lib.mpiio_ext_rawtrace_create(), lib.mpiio_ext_rawtrace_free)
         if self._handle == ffi.NULL:
             raise MemoryError("a parser of raw traces")
         self._nested = nested
         for name, (layer, signature) in FUNCTIONS.items():
-            self._describe(name, ALIASES.get(name, name), layer, signature)
+            self._describe(name, ALIASES.get(name, name), layer, (signatures or {}).get(name, signature))
         for name, operation in ALIASES.items():
             if name not in FUNCTIONS:
                 layer, signature = FUNCTIONS.get(operation, ("posix", "..."))
@@ -192,7 +195,7 @@ class RawTrace:
         columns = ffi.new("mpiio_ext_rawtrace_columns *", {"count": len(records.start), "texts": len(records.texts)})
         keep: list[Any] = [columns]
         for name, kind in (("start", "double"), ("end", "double"), ("rank", "int64_t"), ("thread", "int64_t"),
-                           ("numbers", "int64_t")):  # fmt: skip
+                           ("level", "int64_t"), ("numbers", "int64_t")):  # fmt: skip
             keep.append(ffi.from_buffer(f"{kind}[]", np.ascontiguousarray(getattr(records, name))))
             setattr(columns, name, keep[-1])
         offsets, data = [], []

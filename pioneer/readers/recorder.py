@@ -3,9 +3,9 @@
 Problem.    The trace itself is compressed in a format of its own, which its tools alone read; they print the arguments
             by position.
 Algorithm.  ``START END FUNCTION LEVEL TYPE ( ARGUMENTS )`` a line, or a row with the columns rank, thread_id, tstart,
-            tend, func_id, arg_count, args_1 ... args_10; arguments by the signatures that the other readers use. Both
-            are read in C (csrc/tools/pioneer/mpiox_rawtrace_recorder.h); here columns are brought into the types it
-            takes.
+            tend, func_id, level, arg_count, args_1 ... args_10; arguments by the signatures that the other readers use,
+            names in place of handles. Both are read in C (csrc/tools/pioneer/mpiox_rawtrace_recorder.h); here columns
+            are brought into the types it takes.
 Ranks.      The name of the file, or the column.
 Guarantee.  Every record of POSIX, stdio and MPI is a row or counted in Loss; records of HDF5 and of the application are
             counted by name. Memory does not depend on the size of a file.
@@ -35,10 +35,12 @@ from mpiio_ext.pioneer.table import Source, TraceInfo
 NAME = "recorder"
 LACKS = [
     "results",
+    "descriptors: where a process has a file open twice, positions in it are those of both together",
     "the origin of the times: they count from the start of the program",
-    "depth of calls inside of others; extra has their level",
     "text: threads; Parquet: times have 32 bits, microseconds for the first seconds only, and 10 arguments",
 ]
+#: Functions of which Recorder prints the bytes in place of a vector, or of a format.
+_SIGNATURES = {"readv": "handle,size,vectors", "writev": "handle,size,vectors", "vfprintf": "handle,size"}
 #: Records of a batch of Parquet: smaller ones cost more, by what every column of a batch costs in each step.
 _BATCH = 1 << 16
 _LINE = re.compile(rb"(-?\d+\.?\d*(?:e-?\d+)?) (-?\d+\.?\d*(?:e-?\d+)?) (\w+) (-?\d+) (-?\d+) \((.*) \)\s*$")
@@ -160,10 +162,11 @@ def _records(batch: pa.RecordBatch, default_rank: int, threads: _Threads) -> Rec
     ranks[ranks == _NONE] = default_rank
     numbers = _wholes(columns["thread_id"])
     numbers[numbers == _NONE] = 0
+    level = _wholes(columns["level"]) if "level" in columns else np.full(len(batch), _NONE)
     given = [columns[f"args_{i + 1}"] for i in range(_ARGUMENTS) if f"args_{i + 1}" in columns]
     return Records(
         start=_seconds(columns["tstart"]), end=_seconds(columns["tend"]), rank=ranks,
-        thread=threads.numbered(ranks, numbers), numbers=_wholes(columns["arg_count"]),
+        thread=threads.numbered(ranks, numbers), level=level, numbers=_wholes(columns["arg_count"]),
         texts=[_names(columns["func_id"]), *map(_texts, given)],
     )  # fmt: skip
 
@@ -177,7 +180,8 @@ def _pieces(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
         missing = set(_COLUMNS) - set(file.schema_arrow.names)
         if missing:
             raise ValueError(f"there is no column {', '.join(sorted(missing))}")
-        wanted = [name for name in file.schema_arrow.names if name in _COLUMNS or re.fullmatch(r"args_\d+", name)]
+        wanted = [name for name in file.schema_arrow.names
+                  if name in _COLUMNS or re.fullmatch(r"level|args_\d+", name)]  # fmt: skip
         for batch in file.iter_batches(_BATCH, columns=wanted):
             yield batch
             taken += len(batch)
@@ -243,10 +247,12 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     info.sources = [Source(path=str(path), rank=rank) for rank, path in pairs]
 
     def rows() -> Iterator[pa.RecordBatch]:
-        parser = RawTrace(nested=True)
+        parser = RawTrace(nested=True, signatures=_SIGNATURES)
         for name, size in DATATYPES.items():
             parser.name_datatype(int(_NONE), name, size)  # told by their names, never by a handle
         for (_, path), source in zip(pairs, info.sources, strict=True):
-            yield from _one_file(parser, path, source)
+            for batch in _one_file(parser, path, source):
+                info.ranks = max(info.ranks, 1 + (pc.max(batch["rank"]).as_py() or 0))  # a table may have several
+                yield batch
 
     return info, rows()

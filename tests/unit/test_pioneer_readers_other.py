@@ -17,19 +17,45 @@ from hypothesis import strategies as st
 from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.pioneer.readers import FORMATS, dxt, find_reader, reader_of, recorder
 from mpiio_ext.pioneer.readers._order import merged, ordered
+from mpiio_ext.pioneer.sanitize import sanitize
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
 from support.cbuild import ROOT
 from support.darshan_logs import Job, make_log
 from support.traces import is_sorted, rows_of, shared_data, table_of
 
+#: Of recorder2text of Recorder 2.3.3, as it stands: addresses are "%p", names stand in place of handles.
 TEXT = """\
-0.000010 0.000020 MPI_File_open 0 1 ( MPI_COMM_WORLD /data/x 9 MPI_INFO_NULL 0x10 )
-0.000012 0.000018 open 1 0 ( /data/x 66 384 )
-0.000030 0.000040 MPI_File_write_at 0 1 ( 0x10 4096 0x7f 100 MPI_DOUBLE 0x1 )
-0.000031 0.000039 pwrite 1 0 ( 5 0x7f 800 32768 )
-0.000050 0.000051 lseek 0 0 ( 5 0 2 )
-0.000052 0.000053 write 0 0 ( /data/y 0x7f 10 )
-0.000060 0.000070 H5Dwrite 0 3 ( 1 2 3 )
+0.0036088 0.0062297 MPI_File_open 0 1 ( MPI_COMM_WORLD /scratch/shared.dat 9 %p 0-0 )
+0.0055683 0.0055752 open 1 0 ( /scratch/shared.dat 66 420 )
+0.0063580 0.0072070 MPI_File_write_at_all 0 1 ( 0-0 0 %p 8192 MPI_DOUBLE MPI_STATUS_IGNORE )
+0.0068570 0.0071691 pwrite 1 0 ( /scratch/shared.dat %p 65536 0 )
+0.0094693 0.0102523 MPI_File_close 0 1 ( 0-0 )
+0.0102383 0.0102393 close 1 0 ( /scratch/shared.dat )
+0.0102621 0.0102671 open 0 0 ( /scratch/own.0 578 420 )
+0.0103291 0.0103303 writev 0 0 ( /scratch/own.0 30 2 )
+0.0103411 0.0103421 close 0 0 ( /scratch/own.0 )
+0.0103451 0.0103480 fopen 0 0 ( /scratch/log a )
+0.0103570 0.0103589 vfprintf 0 0 ( /scratch/log 29 )
+0.0103619 0.0103647 fclose 0 0 ( /scratch/log )
+"""
+#: Lines as the same release prints them: HDF5 around calls, views, versions of stat, positions, the application's file
+#: beside MPI's.
+MORE = """\
+1.0 1.9 H5Dwrite 0 3 ( 1 2 3 )
+1.1 1.8 MPI_File_write_at 1 1 ( 1-0 8 %p 10 MPI_INT MPI_STATUS_IGNORE )
+1.2 1.3 pwrite64 2 0 ( /scratch/h %p 40 8 )
+2.0 2.1 H5Fflush 0 3 ( 1 )
+2.02 2.05 pwrite 1 0 ( /scratch/h5 %p 96 0 )
+3.0 3.1 MPI_File_set_view 0 1 ( 0-0 64 MPI_DOUBLE MPI_TYPE_UNKNOWN %p %p )
+3.1 3.2 MPI_File_seek 0 1 ( 0-0 2 MPI_SEEK_SET )
+3.2 3.4 MPI_File_write 0 1 ( 0-0 %p 3 MPI_DOUBLE [-2 0] )
+3.3 3.35 write 1 0 ( /scratch/shared.dat %p 24 )
+4.0 4.1 __xstat64 0 0 ( 1 /scratch/a %p )
+4.1 4.2 open64 0 0 ( /scratch/shared.dat 1 )
+4.2 4.3 lseek64 0 0 ( /scratch/shared.dat 100 0 )
+4.3 4.4 write 0 0 ( /scratch/shared.dat %p 7 )
+4.4 4.5 write 0 0 ( /scratch/shared.dat %p 5 )
+4.5 4.6 MPI_File_sync 0 1 ( MPI_FILE_UNKNOWN )
 """
 
 
@@ -57,23 +83,54 @@ def test_recorder_text(tmp_path: pathlib.Path) -> None:
     assert find_reader(tmp_path).NAME == "recorder"
     info, table = table_of(recorder, tmp_path)
     assert info.ranks == 11
-    assert table["rank"].to_pylist() == [0] * 6 + [1] * 6 + [10] * 6
+    assert table["rank"].to_pylist() == [0] * 12 + [1] * 12 + [10] * 12
     rows = rows_of(recorder, folder / "0.txt")
-    assert [row["operation"] for row in rows] == [
-        "MPI_File_open", "open", "MPI_File_write_at", "pwrite", "lseek", "write"
-    ]  # fmt: skip
-    assert (rows[0]["file"], rows[0]["depth"], rows[0]["timestamp"], rows[0]["duration"]) == (
-        "/data/x",
-        0,
-        10_000,
-        10_000,
-    )
-    assert (rows[2]["size"], rows[2]["offset"], rows[2]["handle"]) == (800, 4096, 16)
-    assert (rows[3]["size"], rows[3]["offset"]) == (800, 32768)
-    assert json.loads(rows[4]["extra"]) == {"whence": "SEEK_END"}
-    assert (rows[5]["file"], rows[5]["size"]) == ("/data/y", 10)
-    assert info.sources[0].loss.problems[0].why == "1 records are of other layers: 1 H5Dwrite"
+    assert (rows[0]["timestamp"], rows[0]["duration"], rows[0]["depth"]) == (3_608_800, 2_620_900, 0)
+    assert [row.get("file") for row in rows] == [
+        "/scratch/shared.dat", "/scratch/shared.dat", None, "/scratch/shared.dat", None, "/scratch/shared.dat",
+        *["/scratch/own.0"] * 3, *["/scratch/log"] * 3]  # fmt: skip
+    assert [(row["operation"], row["size"]) for row in rows if "size" in row] == [
+        ("MPI_File_write_at_all", 65536), ("pwrite", 65536), ("writev", 30), ("vfprintf", 29)]  # fmt: skip
     assert "results" in info.lacks
+
+
+def sanitized_text(folder: pathlib.Path, text: str) -> list[tuple[object, ...]]:
+    """Return (operation, file, offset, mask) of the lines of a rank after phase A."""
+    (folder / "0.txt").write_text(text)
+    rows = pa.Table.from_batches(list(sanitize(recorder.read([folder / "0.txt"])[1]))).to_pylist()
+    return [(row["operation"], row["file"], row["offset"], row["mask"]) for row in rows]
+
+
+def test_recorder_calls_inside_of_others(tmp_path: pathlib.Path) -> None:
+    """The level counts all calls; those of MPI make a row MPI-IO's own. Positions by the name of the file."""
+    inside, shared, own, log = "inside MPI-IO", "/scratch/shared.dat", "/scratch/own.0", "/scratch/log"
+    assert sanitized_text(tmp_path, TEXT) == [
+        ("MPI_File_open", shared, None, None), ("open", shared, None, inside),
+        ("MPI_File_write_at_all", shared, 0, None), ("pwrite", shared, 0, inside),
+        ("MPI_File_close", shared, None, None), ("close", shared, None, inside),
+        ("open", own, None, None), ("writev", own, 0, None), ("close", own, None, None),
+        ("fopen", log, None, None), ("vfprintf", log, 0, None), ("fclose", log, None, None),
+    ]  # fmt: skip
+    opened = "".join(f"{line}\n" for line in TEXT.splitlines()[:2])
+    assert sanitized_text(tmp_path, opened + MORE)[2:] == [
+        ("MPI_File_write_at", None, 8, None), ("pwrite", "/scratch/h", 8, inside),
+        ("pwrite", "/scratch/h5", 0, None),
+        ("MPI_File_set_view", shared, None, None), ("MPI_File_seek", shared, 16, None),
+        ("MPI_File_write", shared, 16, None), ("write", shared, 0, inside), ("stat", "/scratch/a", None, None),
+        ("open", shared, None, None), ("lseek", shared, 100, None), ("write", shared, 100, None),
+        ("write", shared, 107, None), ("MPI_File_sync", None, None, None),
+    ]  # fmt: skip
+    info, _ = table_of(recorder, tmp_path / "0.txt")
+    assert info.sources[0].loss.problems[0].why == "2 records are of other layers: 1 H5Dwrite, 1 H5Fflush"
+
+
+def test_recorder_without_levels(tmp_path: pathlib.Path) -> None:
+    """RECORDER_LOG_LEVEL=0: all levels are 0; what lies within an MPI call in time, and on its file, is its own."""
+    text = TEXT.replace("open 1 0", "open 0 0").replace("pwrite 1 0", "pwrite 0 0")
+    found = sanitized_text(tmp_path, text)
+    assert [mask for _, _, _, mask in found[:4]] == [None, None, None, "inside MPI-IO"]
+    (tmp_path / "0.txt").write_text(text)
+    assert [row.get("depth") for row in rows_of(recorder, tmp_path / "0.txt")][:4] == [0, None, 0, None]
 
 
 @pytest.mark.parametrize("repeated", [False, True])
@@ -81,7 +138,7 @@ def test_recorder_parquet(tmp_path: pathlib.Path, repeated: bool) -> None:
     """Recorder declares columns of numbers as repeated; pyarrow reads them as lists."""
     wrap = (lambda values: [[value] for value in values]) if repeated else list
     columns = {
-        "rank": wrap([2, 2]),
+        "rank": wrap([2, 5]),
         "thread_id": wrap([7, 8]),
         "tstart": wrap([0.5, 1.0]),
         "tend": wrap([0.75, 1.5]),
@@ -96,7 +153,8 @@ def test_recorder_parquet(tmp_path: pathlib.Path, repeated: bool) -> None:
     pq.write_table(pa.table(columns), path)
     assert find_reader(path).NAME == "recorder"
     rows = rows_of(recorder, path)
-    assert [(row["operation"], row["rank"], row["thread"]) for row in rows] == [("open", 2, 0), ("pwrite", 2, 1)]
+    assert [(row["operation"], row["rank"], row["thread"]) for row in rows] == [("open", 2, 0), ("pwrite", 5, 0)]
+    assert table_of(recorder, path)[0].ranks == 6
     assert (rows[1]["size"], rows[1]["offset"], rows[1]["duration"]) == (800, 64, 5 * 10**8)
     path.write_bytes(path.read_bytes()[:-50])
     info, _ = table_of(recorder, path)
@@ -109,18 +167,18 @@ def as_columns(lines: list[str]) -> dict[str, list[object]]:
     given = [one[6:-1] for one in words]
     return {"rank": [4] * len(words), "thread_id": [7] * len(words), "tstart": [float(one[0]) for one in words],
             "tend": [float(one[1]) for one in words], "func_id": [one[2] for one in words],
-            "arg_count": [len(one) for one in given],
+            "level": [int(one[3]) for one in words], "arg_count": [len(one) for one in given],
             **{f"args_{i + 1}": [one[i] if i < len(one) else "" for one in given] for i in range(10)}}  # fmt: skip
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_recorder_text_and_parquet_agree(tmp_path: pathlib.Path, data: st.DataObject) -> None:
-    """The same records as text and as a table are the same rows, but for what one of them lacks: levels."""
+    """The same records as text and as a table are the same rows."""
     names = ["open64", "pwrite", "lseek", "fwrite", "MPI_File_write_at", "MPI_File_set_view", "stat", "nobody", "H5F"]
     words = st.sampled_from(["/data/x", "5", "0x7f", "-1", "MPI_INT", "MPI_DOUBLE_C", "4096", "0", "\"", "é", "9" * 30])
     times = st.integers(-(10**15), 10**15).map(lambda micro: f"{micro / 1e6:.6f}")
-    line = st.builds("{} {} {} 0 0 ( {} )".format, times, times, st.sampled_from(names),
+    line = st.builds("{} {} {} {} 0 ( {} )".format, times, times, st.sampled_from(names), st.integers(0, 2),
                      st.lists(words, max_size=7).map(" ".join))  # fmt: skip
     lines = data.draw(st.lists(line, min_size=1, max_size=12))
     (tmp_path / "4.txt").write_text("".join(f"{one}\n" for one in lines), encoding="utf-8")
@@ -129,7 +187,6 @@ def test_recorder_text_and_parquet_agree(tmp_path: pathlib.Path, data: st.DataOb
     text, table = (rows_of(recorder, tmp_path / name) for name in ("4.txt", "4.parquet"))
     assert told.skipped == 0
     for one, other in zip(text, table, strict=True):
-        assert one.pop("depth") == 0
         assert abs(one["timestamp"] - other.pop("timestamp")) < 200  # of a double
         assert abs(one.pop("duration") - other.pop("duration")) < 400
         del one["timestamp"]

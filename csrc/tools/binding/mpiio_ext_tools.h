@@ -78,7 +78,7 @@ typedef struct mpiio_ext_rawtrace_row {
 typedef struct mpiio_ext_rawtrace_columns {
     int64_t count;
     const double *start, *end;
-    const int64_t *rank, *thread, *numbers; /* numbers: how many arguments */
+    const int64_t *rank, *thread, *level, *numbers; /* level: calls around it; numbers: how many arguments */
     int64_t texts;
     const char *const *bytes;
     const int64_t *const *offsets;

@@ -267,7 +267,8 @@ static void close_stream(mpiox_handle_resolver *s, mpiox_named_handle *stream)
 static bool open_one(mpiox_handle_resolver *s, const mpiox_rows *rows, int64_t i, bool inside, const mpiox_extra *extra)
 {
     const uint8_t layer = rows->layer[i];
-    const int64_t handle = layer == MPIOX_TRACE_POSIX ? rows->result[i] : rows->handle[i];
+    const bool returned = layer == MPIOX_TRACE_POSIX && rows->result[i] != MPIOX_UNKNOWN;
+    const int64_t handle = returned ? rows->result[i] : rows->handle[i];
     const bool by_address = layer == MPIOX_TRACE_MPIIO && handle == MPIOX_UNKNOWN && extra->address != MPIOX_UNKNOWN;
     rows->session[i] = s->opens++;
     const bool failed = (handle == MPIOX_UNKNOWN && !by_address) || (layer == MPIOX_TRACE_POSIX && handle < 0) ||

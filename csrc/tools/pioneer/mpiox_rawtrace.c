@@ -38,6 +38,7 @@ int mpiox_rawtrace_begin(mpiox_rawtrace *trace, const char *form)
     trace->rows.sorted = trace->form == MPIOX_RAWTRACE_DFTRACER || trace->form == MPIOX_RAWTRACE_RECORDER;
     mpiox_rawtrace_text_free(&trace->text);
     trace->dftracer.unit_ns = 0;
+    trace->recorder.thread_count = 0;
     trace->carry_bytes = 0;
     trace->too_long = false;
     return trace->form != MPIOX_RAWTRACE_NONE ? MPIOX_OK : MPIOX_E_ARG;
@@ -136,6 +137,7 @@ int mpiox_rawtrace_records(mpiox_rawtrace *trace, const mpiox_rawtrace_columns *
         record.end = columns->end[i];
         record.rank = columns->rank[i];
         record.thread = columns->thread[i];
+        record.level = columns->level[i];
         record.name = text_at(columns, 0, i);
         record.count = given == MPIOX_RAWTRACE_BAD ? -1 : given < 0 ? 0 : (int)(given < most ? given : most);
         for (int k = 0; k < record.count; k++)

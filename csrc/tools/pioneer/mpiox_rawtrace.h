@@ -49,9 +49,10 @@ int mpiox_rawtrace_feed(mpiox_rawtrace *trace, const char *bytes, int64_t count)
 /* The next records of a file of Recorder that is a table: columns[i] is record `first + i`. */
 typedef struct mpiox_rawtrace_columns {
     int64_t count;
-    const double *start, *end;              /* s; NaN: none */
-    const int64_t *rank, *thread, *numbers; /* of arguments; MPIOX_RAWTRACE_NULL: none, MPIOX_RAWTRACE_BAD: no number */
-    int64_t texts;                          /* columns of texts: names of functions, first arguments, second ones ... */
+    const double *start, *end; /* s; NaN: none */
+    /* numbers: of arguments. MPIOX_RAWTRACE_NULL: none, MPIOX_RAWTRACE_BAD: no number. */
+    const int64_t *rank, *thread, *level, *numbers;
+    int64_t texts; /* columns of texts: names of functions, first arguments, second ones ... */
     const char *const *bytes;
     const int64_t *const *offsets; /* count + 1 in each */
 } mpiox_rawtrace_columns;

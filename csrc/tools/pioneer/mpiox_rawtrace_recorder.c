@@ -1,13 +1,15 @@
 /* mpiox_rawtrace_recorder.c - see mpiox_rawtrace_recorder.h. */
 #include "mpiox_rawtrace_recorder.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mpiox_error.h"
 
-enum { NS_DIGITS = 9, MOST_NUMBER = 64 };
+enum { NS_DIGITS = 9, MOST_NUMBER = 64, FIRST_HANDLE = 1 << 20 /* above all descriptors that are printed */ };
 
 #define NS INT64_C(1000000000)
 #define MOST_SECONDS INT64_C(4000000000) /* more, and the difference of two times would not fit into a column */
@@ -17,7 +19,9 @@ typedef mpiox_rawtrace_span span;
 void mpiox_rawtrace_recorder_free(mpiox_rawtrace_recorder *state)
 {
     mpiox_rawtrace_names_free(&state->datatypes);
+    mpiox_rawtrace_names_free(&state->mpi_files);
     free(state->element_bytes);
+    free(state->threads);
     memset(state, 0, sizeof *state);
 }
 
@@ -109,16 +113,22 @@ static int64_t element_bytes(filling *f, span name)
     return state->element_bytes[number];
 }
 
-static void set_datatype(filling *f, span text)
+/* The same of a name that may end in _C; 0 and f->failed where memory is exhausted. */
+static int64_t datatype_bytes(filling *f, span name)
 {
-    span name = text;
-
-    f->typed = true;
-    keep(f, "datatype", text);
     if (name.end - name.start > 2 && memcmp(name.end - 2, "_C", 2) == 0)
         name.end -= 2;
     const int64_t bytes = element_bytes(f, name);
     f->failed |= bytes < 0;
+    return bytes < 0 ? 0 : bytes;
+}
+
+static void set_datatype(filling *f, span text)
+{
+    const int64_t bytes = datatype_bytes(f, text);
+
+    f->typed = true;
+    keep(f, "datatype", text);
     if (bytes > 0)
         multiply(f, bytes);
     else
@@ -140,14 +150,63 @@ static void set_number(filling *f, const char *word, span text, int64_t *column)
     }
 }
 
-static void set_handle(filling *f, span text)
+/* The handle of the row's file: its name stands for all descriptors of it, but for those of the MPI library. */
+static void set_handle_of_file(filling *f)
+{
+    if (f->row->file >= 0)
+        f->row->handle = FIRST_HANDLE + 2 * (int64_t)f->row->file + (f->row->depth > 0);
+}
+
+/* "0-2", or what stands in its place: MPI_FILE_NULL, MPI_FILE_UNKNOWN. */
+static void set_mpi_file(filling *f, const char *word, span text)
+{
+    const bool known = is_digit(*text.start);
+    const int32_t number = known ? mpiox_rawtrace_names_add(&f->state->mpi_files, text.start, text.end - text.start)
+                                 : -1;
+
+    if (number >= 0)
+        f->row->handle = FIRST_HANDLE + (int64_t)number;
+    else
+        keep(f, word, text);
+    f->failed |= known && number < 0;
+}
+
+static void set_handle(filling *f, const char *word, span text)
+{
+    int64_t value;
+
+    if (mpiox_rawtrace_number(text.start, text.end, &value)) {
+        f->row->handle = value;
+    } else if (f->row->layer == MPIOX_LAYER_MPIIO) {
+        set_mpi_file(f, word, text);
+    } else {
+        set_file(f, text);
+        set_handle_of_file(f);
+    }
+}
+
+/* The MPI file of an open or a close; in releases before 2.3 the address of its variable. */
+static void set_variable(filling *f, const char *word, span text)
 {
     int64_t value;
 
     if (mpiox_rawtrace_number(text.start, text.end, &value))
-        f->row->handle = value;
+        keep(f, word, text);
     else
-        set_file(f, text);
+        set_mpi_file(f, word, text);
+}
+
+/* Of a view: offsets count its elements. */
+static void set_etype(filling *f, span text)
+{
+    char digits_of[24];
+    const int64_t bytes = datatype_bytes(f, text);
+
+    keep(f, "etype", text);
+    if (bytes <= 0)
+        return;
+    mpiox_rawtrace_json_key(&f->calls->extra, "etype_size", 10);
+    mpiox_rawtrace_buffer_put(&f->calls->extra, digits_of, snprintf(digits_of, sizeof digits_of, "%" PRId64, bytes));
 }
 
 static void set_argument(filling *f, const mpiox_rawtrace_word *word, span text)
@@ -165,7 +224,13 @@ static void set_argument(filling *f, const mpiox_rawtrace_word *word, span text)
         mpiox_rawtrace_json_string(&f->calls->extra, text.start, text.end - text.start);
         return;
     case MPIOX_RAWTRACE_HANDLE:
-        set_handle(f, text);
+        set_handle(f, word->text, text);
+        return;
+    case MPIOX_RAWTRACE_VARIABLE:
+        set_variable(f, word->text, text);
+        return;
+    case MPIOX_RAWTRACE_ETYPE:
+        set_etype(f, text);
         return;
     case MPIOX_RAWTRACE_SIZE:
         set_number(f, word->text, text, &f->row->size);
@@ -222,6 +287,47 @@ static void fill(filling *f, const mpiox_rawtrace_function *function, const span
         keep_all(f, function->words > i ? &arguments[i] : arguments, function->words > i ? count - i : count);
     if (f->has_factor && !f->no_size && f->counted == f->typed)
         f->row->size = f->factor;
+    if (function->returns_handle && f->row->handle == MPIOX_RAWTRACE_NULL)
+        set_handle_of_file(f);
+}
+
+/* ---- levels ------------------------------------------------------------------------------------------------------ */
+
+/* NULL: memory is exhausted. */
+static mpiox_rawtrace_recorder_thread *thread_of(mpiox_rawtrace_recorder *state, int64_t rank, int64_t thread)
+{
+    for (int64_t i = state->thread_count - 1; i >= 0; i--) {
+        if (state->threads[i].rank == rank && state->threads[i].thread == thread)
+            return &state->threads[i];
+    }
+    if (state->thread_count > 0 && state->threads[0].rank != rank) /* one rank follows the other */
+        state->thread_count = 0;
+    if (state->thread_count == state->thread_capacity) {
+        const int64_t capacity = 2 * state->thread_capacity + 4;
+        mpiox_rawtrace_recorder_thread *grown = realloc(state->threads, (size_t)capacity * sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        state->threads = grown;
+        state->thread_capacity = capacity;
+    }
+    mpiox_rawtrace_recorder_thread *made = &state->threads[state->thread_count++];
+    *made = (mpiox_rawtrace_recorder_thread){.rank = rank, .thread = thread, .start = 0, .end = INT64_MIN};
+    return made;
+}
+
+/* The MPI calls around one of a level; -1: not known. */
+static int32_t depth_of(mpiox_rawtrace_recorder_thread *thread, int64_t level, bool mpi, int64_t start, int64_t end)
+{
+    if (level < 0 || level > thread->levels || level >= MPIOX_RAWTRACE_RECORD_LEVELS)
+        return -1;
+    const bool within = level == 0 && !mpi && start >= thread->start && start < thread->end;
+    thread->levels = (int)level + 1;
+    thread->mpi[level + 1] = (int16_t)(thread->mpi[level] + mpi);
+    if (level == 0 && mpi) {
+        thread->start = start;
+        thread->end = end;
+    }
+    return within ? -1 : thread->mpi[level];
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
@@ -239,22 +345,26 @@ static bool is_other(span name)
     return false;
 }
 
-/* Make a row; `level`: calls around this one, MPIOX_RAWTRACE_NULL: not known. */
+/* Make a row of one that has times, rank and thread, unless it is of another layer; `level`: calls around it,
+ * MPIOX_RAWTRACE_NULL: not known. */
 static int add_row(mpiox_rawtrace_recorder *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, span name,
-                   mpiox_rawtrace_row *row, const span *arguments, int count, span level)
+                   mpiox_rawtrace_row *row, const span *arguments, int count, int64_t level)
 {
     const mpiox_rawtrace_function *function = mpiox_rawtrace_calls_find(calls, &rows->operations, name.start,
                                                                         name.end - name.start);
+    mpiox_rawtrace_recorder_thread *thread = thread_of(state, row->process, row->thread);
     filling f = {.state = state, .calls = calls, .files = &rows->files, .row = row, .factor = 1};
 
-    if (function == NULL)
+    if (function == NULL || thread == NULL)
         return MPIOX_E_NOMEM;
+    const bool mpi = function->layer == MPIOX_LAYER_MPIIO || function->layer == MPIOX_LAYER_MPI;
+    row->depth = depth_of(thread, level, mpi, row->timestamp, row->timestamp + row->duration);
+    if (is_other(name))
+        return mpiox_rawtrace_rows_other(rows, name.start, name.end - name.start);
     row->operation = function->operation;
     row->layer = function->layer;
     calls->extra.used = 0;
     fill(&f, function, arguments, count);
-    if (level.start != level.end)
-        keep(&f, "level", level);
     const int64_t number = f.failed ? MPIOX_E_NOMEM : mpiox_rawtrace_rows_push(rows);
     if (number < 0)
         return MPIOX_E_NOMEM;
@@ -285,7 +395,7 @@ static bool nanoseconds(double seconds, int64_t *ns)
 int mpiox_rawtrace_recorder_record(mpiox_rawtrace_recorder *state, mpiox_rawtrace_calls *calls,
                                    mpiox_rawtrace_rows *rows, const mpiox_rawtrace_record *record)
 {
-    const span name = record->name, nothing = {NULL, NULL};
+    const span name = record->name;
     const char *why = NULL;
     int64_t end;
     mpiox_rawtrace_row row = no_row();
@@ -293,8 +403,6 @@ int mpiox_rawtrace_recorder_record(mpiox_rawtrace_recorder *state, mpiox_rawtrac
     rows->lines++;
     if (name.start == name.end || isnan(record->start) || isnan(record->end))
         why = "cannot be parsed: no name or no times";
-    else if (is_other(name))
-        return mpiox_rawtrace_rows_other(rows, name.start, name.end - name.start);
     else if (!nanoseconds(record->start, &row.timestamp) || !nanoseconds(record->end, &end))
         why = "cannot be parsed: times";
     else if (record->rank != MPIOX_RAWTRACE_NULL && (record->rank < -1 || record->rank > INT32_MAX))
@@ -308,7 +416,7 @@ int mpiox_rawtrace_recorder_record(mpiox_rawtrace_recorder *state, mpiox_rawtrac
     row.duration = end - row.timestamp;
     row.process = record->rank;
     row.thread = record->thread;
-    return add_row(state, calls, rows, name, &row, record->argument, record->count, nothing);
+    return add_row(state, calls, rows, name, &row, record->argument, record->count, record->level);
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
@@ -441,8 +549,6 @@ int mpiox_rawtrace_recorder_line(mpiox_rawtrace_recorder *state, mpiox_rawtrace_
             mpiox_rawtrace_rows_problem(rows, "cannot be parsed: no record of Recorder", p, end - p);
         return MPIOX_OK;
     }
-    if (is_other(parts.name))
-        return mpiox_rawtrace_rows_other(rows, parts.name.start, parts.name.end - parts.name.start);
     if (!mpiox_rawtrace_number(parts.level.start, parts.level.end, &level))
         why = "cannot be parsed: level";
     else if (!parts.valid)
@@ -453,8 +559,5 @@ int mpiox_rawtrace_recorder_line(mpiox_rawtrace_recorder *state, mpiox_rawtrace_
     }
     row.timestamp = parts.start;
     row.duration = parts.end - parts.start;
-    row.depth = level == 0 ? 0 : -1;
-    if (level <= 0)
-        parts.level.end = parts.level.start;
-    return add_row(state, calls, rows, parts.name, &row, arguments, split(parts.arguments, arguments), parts.level);
+    return add_row(state, calls, rows, parts.name, &row, arguments, split(parts.arguments, arguments), level);
 }

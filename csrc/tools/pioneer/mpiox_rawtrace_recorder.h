@@ -3,9 +3,15 @@
  *
  *   START END FUNCTION LEVEL TYPE ( ARGUMENT ARGUMENT ... )
  *
- * Problem.   Arguments are told by position, separated by blanks; a file stands in place of its descriptor.
+ * Problem.   Arguments are told by position, separated by blanks; a file stands in place of its descriptor, "0-2" (the
+ *            third file of rank 0) in place of an MPI file. LEVEL counts all recorded calls around one, of HDF5 and of
+ *            the application too, and is 0 everywhere with RECORDER_LOG_LEVEL=0.
  * Algorithm. Times are read digit by digit: their nanoseconds are exact, where a double has 53 bits. Arguments get
- *            their meaning from the signatures of mpiox_rawtrace_call.h; a text where a handle belongs is a file.
+ *            their meaning from the signatures of mpiox_rawtrace_call.h. A text where a handle belongs is a file in
+ *            calls of POSIX and stdio; its number, and that of an MPI file, is the handle, so that positions are known.
+ *            What MPI opens and what the application opens by one name are two handles. Calls come by their beginning,
+ *            those inside of one behind it: the depth counts the MPI calls of the levels below. It is not known where
+ *            the call around is missing, and where a call of level 0 lies in time within an MPI call of level 0.
  * Guarantee. Every record is a row, a problem, or counted as one of another layer (HDF5, netCDF, ADIOS, the
  *            application's own). More arguments than the signature has are kept in `extra`, all of them: a name with
  *            blanks has moved the others.
@@ -16,22 +22,33 @@
 #include "mpiox_rawtrace_call.h"
 #include "mpiox_rawtrace_rows.h"
 
-enum { MPIOX_RAWTRACE_RECORD_ARGUMENTS = 64 };
+enum { MPIOX_RAWTRACE_RECORD_ARGUMENTS = 64, MPIOX_RAWTRACE_RECORD_LEVELS = 64 };
 
 /* Stands in a column of numbers for "not a number that can be". */
 #define MPIOX_RAWTRACE_BAD INT64_MAX
 
+/* The last call of each level of a thread. */
+typedef struct mpiox_rawtrace_recorder_thread {
+    int64_t rank, thread;
+    int64_t start, end;                            /* ns, of the last MPI call of level 0 */
+    int levels;                                    /* so many are there */
+    int16_t mpi[MPIOX_RAWTRACE_RECORD_LEVELS + 1]; /* MPI calls in the levels below i */
+} mpiox_rawtrace_recorder_thread;
+
 /* Zeroed memory is the state before a trace. */
 typedef struct mpiox_rawtrace_recorder {
     mpiox_rawtrace_names datatypes; /* as written */
+    mpiox_rawtrace_names mpi_files; /* as written: "0-2" */
     int64_t *element_bytes;         /* of datatype i; 0: not known */
     int64_t capacity;
+    mpiox_rawtrace_recorder_thread *threads; /* of this file; the last one is the likeliest */
+    int64_t thread_count, thread_capacity;
 } mpiox_rawtrace_recorder;
 
 /* One record. Times in s; NaN: there is none. */
 typedef struct mpiox_rawtrace_record {
     double start, end;
-    int64_t rank, thread; /* MPIOX_RAWTRACE_NULL: the record does not tell */
+    int64_t rank, thread, level; /* MPIOX_RAWTRACE_NULL: the record does not tell */
     mpiox_rawtrace_span name;
     int count;
     mpiox_rawtrace_span argument[MPIOX_RAWTRACE_RECORD_ARGUMENTS];

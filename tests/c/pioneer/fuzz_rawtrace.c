@@ -209,7 +209,7 @@ static void parse_columns(const text *in, choices *c)
     mpiox_rawtrace *trace = mpiox_rawtrace_create();
     const int64_t count = choose(c, 0, MOST);
     double start[MOST], end[MOST];
-    int64_t whole[3][MOST], offsets[TEXTS][MOST + 1], rows = 0;
+    int64_t whole[4][MOST], offsets[TEXTS][MOST + 1], rows = 0;
     const int64_t *places[TEXTS];
     char *bytes[TEXTS];
 
@@ -218,7 +218,7 @@ static void parse_columns(const text *in, choices *c)
     for (int64_t i = 0; i < count; i++) {
         start[i] = times[choose(c, 0, 5)];
         end[i] = choose(c, 0, 9) == 0 ? __builtin_nan("") : times[choose(c, 0, 5)];
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < 4; k++)
             whole[k][i] = numbers[choose(c, 0, 7)];
     }
     for (int k = 0; k < TEXTS; k++) {
@@ -239,7 +239,8 @@ static void parse_columns(const text *in, choices *c)
                                             .end = end,
                                             .rank = whole[0],
                                             .thread = whole[1],
-                                            .numbers = whole[2],
+                                            .level = whole[2],
+                                            .numbers = whole[3],
                                             .texts = TEXTS,
                                             .bytes = (const char *const *)bytes,
                                             .offsets = places};
