@@ -166,6 +166,33 @@ def test_later_schema(tmp_path: pathlib.Path) -> None:
     assert not info.sources[0].loss.truncated
 
 
+#: Of DFTracer 2.2.0: vectors have no size, second names are hashes, of which the last is in no table.
+VECTORS = """\
+{"name":"FH","cat":"dftracer","type":1,"pid":1,"tid":1,"ph":4,"args":{"hhash":"68","name":"/d/x","value":"02b8"}}
+{"name":"FH","cat":"dftracer","type":1,"pid":1,"tid":1,"ph":4,"args":{"hhash":"68","name":"/d/y","value":"2c1a"}}
+{"id":26,"name":"writev","cat":"POSIX","type":3,"pid":1,"tid":1,"ts":1,"dur":4,"ph":1,"args":{"hhash":"68","ret":60,\
+"iovcnt":3,"fhash":"02b8"}}
+{"id":27,"name":"preadv64","cat":"POSIX","type":3,"pid":1,"tid":1,"ts":2,"dur":3,"ph":1,"args":{"hhash":"68","ret":50,\
+"offset":50000,"iovcnt":3,"fhash":"02b8"}}
+{"id":28,"name":"readv","cat":"POSIX","type":3,"pid":1,"tid":1,"ts":3,"dur":3,"ph":1,"args":{"hhash":"68","ret":-1,\
+"iovcnt":3,"fhash":"02b8"}}
+{"id":29,"name":"rename","cat":"POSIX","type":3,"pid":1,"tid":1,"ts":4,"dur":3,"ph":1,"args":{"hhash":"68",\
+"newpath_hash":"2c1a","fhash":"02b8"}}
+{"id":30,"name":"link","cat":"POSIX","type":3,"pid":1,"tid":1,"ts":5,"dur":3,"ph":1,"args":{"hhash":"68",\
+"newpath_hash":"ffff","fhash":"2c1a"}}
+"""
+
+
+def test_vectors_and_second_names(tmp_path: pathlib.Path) -> None:
+    path = write(tmp_path, "a.pfw", VECTORS)
+    rows = rows_of(dftracer, path)
+    assert [(row["operation"], row.get("size"), row.get("result")) for row in rows] == [
+        ("writev", 60, 60), ("preadv", 50, 50), ("readv", None, -1), ("rename", None, None), ("link", None, None)]
+    assert [json.loads(row["extra"]) for row in rows[3:]] == [{"file2": "/d/y"}, {"newpath_hash": "ffff"}]
+    info, _ = table_of(dftracer, path)
+    assert [problem.text for problem in info.sources[0].loss.problems] == ["ffff"]
+
+
 def test_ranks_by_the_order_of_processes(tmp_path: pathlib.Path) -> None:
     for pid in (30, 4, 100):
         write(tmp_path, f"x-{pid}.pfw", OLD.replace(":70", f":{pid}").replace('"PR"', '"XX"').replace('"rank"', '"x"'))

@@ -318,11 +318,17 @@ enum member_kind {
     MEMBER_DROPPED,
     MEMBER_FILE,
     MEMBER_NAME,
+    MEMBER_OTHER_FILE, /* newpath_hash: a second name */
     MEMBER_RESULT,
     MEMBER_HANDLE,
     MEMBER_OFFSET,
     MEMBER_SIZE
 };
+
+static bool ends_in_hash(span key)
+{
+    return key.end - key.start > 5 && memcmp(key.end - 5, "_hash", 5) == 0;
+}
 
 static enum member_kind kind_of(span key)
 {
@@ -349,8 +355,17 @@ static enum member_kind kind_of(span key)
     case 8:
         return is(key, "hostname") ? MEMBER_DROPPED : MEMBER_OTHER; /* of 2023, in each event */
     default:
-        return MEMBER_OTHER;
+        return ends_in_hash(key) ? MEMBER_OTHER_FILE : MEMBER_OTHER;
     }
+}
+
+/* The key of extra of a second name: other readers call it so. */
+static void put_key(mpiox_rawtrace_calls *calls, span key)
+{
+    if (is(key, "newpath"))
+        mpiox_rawtrace_json_key(&calls->extra, "file2", 5);
+    else
+        mpiox_rawtrace_json_key(&calls->extra, key.start, key.end - key.start);
 }
 
 /* A key of extra. */
@@ -365,10 +380,7 @@ static void keep_member(mpiox_rawtrace_calls *calls, span key, span value, bool 
         return;
     }
     const span text = bare(value);
-    if (is(key, "newpath")) /* of rename and link; other readers call it so */
-        mpiox_rawtrace_json_key(&calls->extra, "file2", 5);
-    else
-        mpiox_rawtrace_json_key(&calls->extra, key.start, key.end - key.start);
+    put_key(calls, key);
     mpiox_rawtrace_decode(&calls->text, text.start, text.end, is_string(value));
     mpiox_rawtrace_json_string(&calls->extra, calls->text.bytes, calls->text.used);
 }
@@ -421,6 +433,26 @@ static int set_file(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls,
     return MPIOX_OK;
 }
 
+/* A second name by its hash, or the hash as it is where no table has it. */
+static int set_other_file(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
+                          span key, span value)
+{
+    const span hash = bare(value);
+    const int32_t number = mpiox_rawtrace_names_find(&state->hashes, hash.start, hash.end - hash.start);
+    const int32_t file = number >= 0 ? state->file_of[number] : -1;
+
+    if (file < 0) {
+        mpiox_rawtrace_rows_remark(rows, "a file's hash is in no table", hash.start, hash.end - hash.start);
+        keep_member(calls, key, value, false);
+        return MPIOX_OK;
+    }
+    const mpiox_rawtrace_names *names = &rows->files;
+    put_key(calls, (span){key.start, key.end - 5});
+    mpiox_rawtrace_json_string(&calls->extra, names->bytes + names->offsets[file],
+                               names->offsets[file + 1] - names->offsets[file]);
+    return MPIOX_OK;
+}
+
 /* Fill a row from one member of the args. */
 static int set_one(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
                    const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row, span key, span value)
@@ -431,6 +463,8 @@ static int set_one(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, 
         return MPIOX_OK;
     if (kind == MEMBER_FILE || kind == MEMBER_NAME)
         return set_file(state, calls, rows, row, kind == MEMBER_NAME, value);
+    if (kind == MEMBER_OTHER_FILE)
+        return set_other_file(state, calls, rows, key, value);
     return set_member(calls, function, row, kind, key, value);
 }
 
@@ -454,6 +488,15 @@ static int set_args(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls,
     for (p++; code == MPIOX_OK && (more = next_member(&p, args.end, &key, &value)) == 1;)
         code = set_one(state, calls, rows, function, row, key, value);
     return code != MPIOX_OK ? code : more == 0 ? MPIOX_OK : MPIOX_E_CORRUPT;
+}
+
+/* Of vectors the result alone tells how many bytes they have moved. */
+static void set_size_of_vector(const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row)
+{
+    for (int i = 0; i < function->words && row->size == MPIOX_RAWTRACE_NULL && row->result >= 0; i++) {
+        if (function->word[i].kind == MPIOX_RAWTRACE_IOV)
+            row->size = row->result;
+    }
 }
 
 static int layer_of(const event *event)
@@ -528,6 +571,7 @@ static int call_event(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *call
     }
     if (code != MPIOX_OK)
         return code;
+    set_size_of_vector(function, &filled);
     const int64_t number = mpiox_rawtrace_rows_push(rows);
     if (number < 0)
         return MPIOX_E_NOMEM;
