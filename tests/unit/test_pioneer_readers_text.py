@@ -212,6 +212,7 @@ def test_strace(tmp_path: pathlib.Path) -> None:
         "13 1795249976.97 read(0,  <unfinished ...>) = ?\n"
         "12 1795249976.98 --- SIGUSR1 {si_signo=SIGUSR1, si_code=SI_USER} ---\n"
         "12 1795249976.99 nanosleep({tv_sec=1}, NULL) = ? ERESTART_RESTARTBLOCK (Interrupted by signal) <0.1>\n"
+        '12 1795249976.991 write(3</home/me/x>, "abc"..., 4096) = ? ERESTARTSYS (To be restarted) <0.1>\n'
         "strace: Process 14 attached\n"
         "12 1795249977.0 +++ exited with 0 +++\n",
     )
@@ -227,7 +228,9 @@ def test_strace(tmp_path: pathlib.Path) -> None:
     assert (rows[4]["size"], rows[4]["result"]) == (8, 2)
     assert json.loads(rows[4]["extra"]) == {"object": "TCP:[127.0.0.1:1->127.0.0.1:2]"}
     assert rows[5]["result"] == 0
+    assert "result" not in rows[6]
     assert json.loads(rows[7]["extra"])["errno"] == "ERESTART_RESTARTBLOCK"
+    assert (rows[8]["size"], rows[8]["result"], json.loads(rows[8]["extra"])) == (4096, -1, {"errno": "ERESTARTSYS"})
     assert all("depth" not in row for row in rows)
     info, _ = table_of(strace, path)
     assert (info.skipped, info.clock) == (0, "unix")

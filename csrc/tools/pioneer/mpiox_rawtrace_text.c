@@ -398,17 +398,18 @@ static bool take_duration(const char *p, const char **end, int64_t *duration)
     return true;
 }
 
-/* "ENOENT" of "-1 ENOENT (No such file...)". */
-static void set_errno(mpiox_rawtrace_calls *calls, const char *p, const char *end)
+/* "ENOENT" of "-1 ENOENT (No such file...)"; false: there is none. */
+static bool set_errno(mpiox_rawtrace_calls *calls, const char *p, const char *end)
 {
     const char *q = p;
 
     while (q < end && (isupper((unsigned char)*q) || is_digit(*q) || *q == '_'))
         q++;
     if (q - p < 2 || *p != 'E')
-        return;
+        return false;
     mpiox_rawtrace_json_key(&calls->extra, "errno", 5);
     mpiox_rawtrace_json_string(&calls->extra, p, q - p);
+    return true;
 }
 
 /* "ENOENT" of a number; NULL: unknown, also where glibc is older than 2.32, which a wheel must start on. */
@@ -457,9 +458,9 @@ static const char *parse_result(mpiox_rawtrace_calls *calls, mpiox_rawtrace_name
         const char *name = errno_name((int)-row->result);
         row->result = -1;
         if (name != NULL)
-            set_errno(calls, name, name + strlen(name));
-    } else if (row->result == -1 || *p == '?') {
-        set_errno(calls, skip_blanks(q, end), end);
+            (void)set_errno(calls, name, name + strlen(name));
+    } else if ((row->result == -1 || *p == '?') && set_errno(calls, skip_blanks(q, end), end)) {
+        row->result = -1; /* "? ERESTARTSYS": a signal has interrupted it before it did anything */
     }
     if (function->returns_handle && row->result != MPIOX_RAWTRACE_NULL && row->result != -1)
         row->handle = row->result;
