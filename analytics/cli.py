@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from mpiio_ext.common.commands import HELP, LazyGroup, output_option
+from mpiio_ext.common.printing import echo
 
 #: Subcommand -> (module, attribute, help line).
 _COMMANDS = {
@@ -75,7 +76,7 @@ def analyze(context: click.Context, results: tuple[Path, ...], output: Path | No
     if not results:
         if output:
             raise click.UsageError("-o is for the report of results: name them by --results DIR")
-        click.echo(context.get_help())
+        echo(context.get_help())
         return
     from mpiio_ext.analytics.cli_analyses import methods
     from mpiio_ext.analytics.cli_report import report_of_bench

@@ -13,6 +13,7 @@ from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_o
 from mpiio_ext.analytics.cli_output import tell_notes
 from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
 from mpiio_ext.common.options import Duration, Existing
+from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _stale(made: Study, days: float) -> bool:
     last = newest(made.every)
     age = float("inf") if last is None else (time.time() - last) / _DAY_S
     if age > days:
-        click.echo(f"stale: the newest job of {made.table.source} began {age:,.0f} days ago, and --stale is {days:g}d",
+        echo(f"stale: the newest job of {made.table.source} began {age:,.0f} days ago, and --stale is {days:g}d",
                    err=True)  # fmt: skip
     return age > days
 
@@ -178,7 +179,7 @@ def _study(options: dict[str, Any]) -> Study:
     if options["save"] is not None:
         from mpiio_ext.analytics.jobs.files import write
 
-        click.echo(f"{options['save']}: {amount_text(write(table, options['save']))}", err=True)
+        echo(f"{options['save']}: {amount_text(write(table, options['save']))}", err=True)
     common = {"target": target, "least": options["least"], "level": options["level"], "step": options["step"]}
     watching = Options(**common, within_days=options["within"] / _DAY_S or None, metrics=metrics or None)
     rules = Rules(**common, short_days=options["short"] / _DAY_S, long_days=options["long"] / _DAY_S)
@@ -197,6 +198,6 @@ def _tell(made: Study, options: dict[str, Any]) -> None:
     if options["as_json"]:
         from mpiio_ext.analytics.jobs.climate.study import document
 
-        click.echo(dumps(document(made)))
+        echo(dumps(document(made)))
     else:
-        click.echo(show.text(made, zone))
+        echo(show.text(made, zone))

@@ -14,6 +14,7 @@ import click
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.commands import Command, all_of, json_option, renamed, tell
 from mpiio_ext.common.files import cannot_read, missing
+from mpiio_ext.common.printing import echo, make_console, printable
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -142,12 +143,12 @@ def save(path: Path, content: str | bytes) -> None:
     from mpiio_ext.common.files import check_target, write_whole
 
     check_target(path)
-    click.echo(f"{path}: {amount_text(write_whole(path, content))}", err=True)
+    echo(f"{path}: {amount_text(write_whole(path, content))}", err=True)
 
 
 def _say_size(path: Path) -> None:
     """Say on stderr how large a file is that was written."""
-    click.echo(f"{path}: {amount_text(path.stat().st_size)}", err=True)
+    echo(f"{path}: {amount_text(path.stat().st_size)}", err=True)
 
 
 def _save_table(table: pa.Table, csv: Path | None, parquet: Path | None) -> None:
@@ -190,7 +191,7 @@ def show_table(
     """Print a table on the terminal (at most so many rows), or as JSON, or write it."""  # fmt: skip
     _save_table(table, csv, parquet)
     if as_json:
-        click.echo(dumps(table.to_pylist()))
+        echo(dumps(table.to_pylist()))
         return
     if csv is not None or parquet is not None:
         return
@@ -200,7 +201,6 @@ def show_table(
 def _print_table(table: pa.Table, most: int) -> None:
     """Print the columns that have values and fit beside each other, and say which do not."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -208,10 +208,10 @@ def _print_table(table: pa.Table, most: int) -> None:
 
     table = table.select([name for name in table.column_names if table[name].null_count < max(1, table.num_rows)])
     shown = grid(table, most=most)
-    console = Console()
+    console = make_console()
     if not console.is_terminal:  # a pipe has no width
-        console = Console(width=160)
-    rows = [[str(cell) for cell in row] for row in shown.rows]
+        console = make_console(width=160)
+    rows = [[printable(cell) for cell in row] for row in shown.rows]
     # Headings are broken between words, cells are not.
     widths = [max(len(word) for word in [*name.split(), *(row[at] for row in rows)]) + 3
               for at, name in enumerate(shown.columns)]  # fmt: skip
@@ -226,9 +226,9 @@ def _print_table(table: pa.Table, most: int) -> None:
         drawn.add_row(*(Text(text) for text in row[:fitting]))
     console.print(drawn)
     if fitting < len(widths):
-        click.echo(f"Not shown (--json, --csv and --parquet have all): {', '.join(shown.columns[fitting:])}")
+        echo(f"Not shown (--json, --csv and --parquet have all): {', '.join(shown.columns[fitting:])}")
     if shown.note:
-        click.echo(shown.note)
+        echo(shown.note)
 
 
 def show(
@@ -245,15 +245,15 @@ def show(
         _save_figures(result, figure)
     if as_json:
         _save_table(result.table, csv, parquet)
-        click.echo(dumps(result.as_json() | units_of(result.table)))
+        echo(dumps(result.as_json() | units_of(result.table)))
         return
     if csv is None and parquet is None:
-        click.echo(result.title)
+        echo(result.title)
         if result.caption_first:
-            click.echo(f"\n{result.caption}")
+            echo(f"\n{result.caption}")
         _print_table(result.table if result.shown is None else result.shown, most)
         if not result.caption_first:
-            click.echo(result.caption)
+            echo(result.caption)
         return
     _save_table(result.table, csv, parquet)
 

@@ -15,6 +15,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.commands import HELP, json_option, output_option, tell
 from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.options import Bandwidth
+from mpiio_ext.common.printing import echo, echo_styled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,13 +132,13 @@ def logs(
         disks = {log: _disks(system, one.of(log), file_system, anonymous) for log in one.paths}
         jobs[number] = dataclasses.replace(one, disks=disks)
     if as_json and len(files) > 1:  # one document, whatever could be read
-        click.echo(dumps([one.told(found, anonymous, low_bandwidth).document() for one in jobs]))
+        echo(dumps([one.told(found, anonymous, low_bandwidth).document() for one in jobs]))
     else:
         for number, one in enumerate(jobs, 1):
             if len(jobs) > 1:
                 paths = list(map(str, one.paths.values()))
                 names = f"job {number}" if anonymous else ", ".join([*paths[:3], *(["…"] if paths[3:] else [])])
-                click.echo(click.style(names, bold=True))
+                echo_styled([(names, {"bold": True})])
             _tell(one.told(found, anonymous, low_bandwidth), output, as_json, interactive)
     if all(is_empty(one.tables) for one in jobs):
         raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
@@ -222,6 +223,6 @@ def _tell(told: Told, output: Path | None, as_json: bool, interactive: bool) -> 
     if output is not None:
         save(output, told.page(interactive))
     if as_json:
-        click.echo(dumps(told.document()))
+        echo(dumps(told.document()))
     elif output is None:
-        click.echo(told.text())
+        echo(told.text())

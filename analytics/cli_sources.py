@@ -15,6 +15,7 @@ import click
 
 from mpiio_ext.analytics.cli_output import dumps, output_options, save, show_table
 from mpiio_ext.common.commands import HELP, Command, all_of, output_option, renamed, tell
+from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -179,14 +180,14 @@ def _said(seconds: float | None) -> str:
 
 def _print_summary(found: Mapping[str, Any], records: Records) -> None:
     lost = f", {found['lost']:,} lines lost" if found["lost"] else ""
-    click.echo(f"{found['path']}: {found['source']}, {found['status']}{lost}")
+    echo(f"{found['path']}: {found['source']}, {found['status']}{lost}")
     for name, value in found["header"].items():
         text = json.dumps(value, ensure_ascii=False)
-        click.echo(f"  {name}: {text if len(text) <= 100 else text[:97] + '...'}")
+        echo(f"  {name}: {text if len(text) <= 100 else text[:97] + '...'}")
     for name, table in records.tables.items():
         ends = found["times"].get(name)
         span = f", {_said(ends[0])} to {_said(ends[1])}" if ends and ends[0] is not None else ""
-        click.echo(f"\n{name}: {table.num_rows:,} rows{span}")
+        echo(f"\n{name}: {table.num_rows:,} rows{span}")
         if table.num_rows:
             show_table(table, most=5)
 
@@ -216,7 +217,7 @@ def show(
             raise AnalyticsError(f"{file}: has no table {table!r}; it has {', '.join(records.tables)}")
         show_table(records.tables[table], as_json=as_json, csv=csv, parquet=parquet)
     elif as_json:
-        click.echo(dumps(_summary(records)))
+        echo(dumps(_summary(records)))
     else:
         _print_summary(_summary(records), records)
     _end(records, strict)
@@ -230,7 +231,7 @@ def convert(file: Path, output: Path, source: str | None, time_zone: str | None,
     """Write what a file has as JSON, which `show` reads again; compressed where OUTPUT ends in .gz."""
     records = _read(file, source, time_zone)
     records.save(output)
-    click.echo(f"{output}: {amount_text(output.stat().st_size)}", err=True)
+    echo(f"{output}: {amount_text(output.stat().st_size)}", err=True)
     _end(records, strict)
 
 
@@ -255,10 +256,10 @@ def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) ->
         found = load_site(file)
         for system in found.file_systems.values():
             places = ", ".join([*system.mounts, *system.mount_patterns]) or "no mount point"
-            click.echo(f"{system.name}: {system.kind}, {system.backend}, {places}")
+            echo(f"{system.name}: {system.kind}, {system.backend}, {places}")
         counts = [len(part) for part in (found.file_systems, found.clocks, found.files)]
         said = "{} file systems, {} clocks, {} patterns of files".format(*counts)
-        click.echo(f"{file}: {said}, times in {found.time_zone}")
+        echo(f"{file}: {said}, times in {found.time_zone}")
         return
     document, left = converted(load_document(file), time_zone)
     load_site(document, file.absolute().parent)
@@ -266,7 +267,7 @@ def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) ->
         tell(f"{file}: left out, without counterpart: {', '.join(left)}")
     text = json.dumps(document, indent=2, ensure_ascii=False)
     if output is None:
-        click.echo(text)
+        echo(text)
     else:
         save(output, text + "\n")
 
@@ -274,5 +275,5 @@ def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) ->
 def _print_schema(context: click.Context) -> None:
     from mpiio_ext.analytics.site import schema
 
-    click.echo(json.dumps(schema(), indent=2))
+    echo(json.dumps(schema(), indent=2))
     context.exit()

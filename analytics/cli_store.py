@@ -12,6 +12,7 @@ import click
 from mpiio_ext.analytics.cli_output import dumps, miner_of, output_options, show_table, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.printing import echo
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,12 +59,12 @@ def init(setup: Path, start: str | None, end: str | None) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the report says it
             report = miner.init_stores(start, end)
-        click.echo(str(report))
+        echo(str(report))
         lines = _reasons(_logs(miner))
     for line in lines[:_SHOWN_REASONS]:
-        click.echo(f"  {line}")
+        echo(f"  {line}")
     if len(lines) > _SHOWN_REASONS:
-        click.echo(f"  … {len(lines) - _SHOWN_REASONS:,} more reasons: mpiio-ext analyze manifest --setup {setup}")
+        echo(f"  … {len(lines) - _SHOWN_REASONS:,} more reasons: mpiio-ext analyze manifest --setup {setup}")
 
 
 @click.command("manifest", context_settings=HELP)
@@ -86,7 +87,7 @@ def manifest(
         if csv is not None or parquet is not None:
             raise click.UsageError("--anonymous: a table of logs consists of names; without a file it is counts alone")
         summary = {"logs": logs.num_rows, "status": counts}
-        click.echo(dumps(summary) if as_json else _counted(counts))
+        echo(dumps(summary) if as_json else _counted(counts))
         return
     fine = pc.is_in(logs["status"], value_set=pa.array(["whole", "outside"]))
     shown = logs if every else logs.filter(pc.invert(fine))
@@ -94,7 +95,7 @@ def manifest(
     if as_json or csv is not None or parquet is not None:
         show_table(shown.select(kept), as_json=as_json, csv=csv, parquet=parquet)
         return
-    click.echo("\n".join([_counted(counts), *(f"note: {note}" for note in notes)]))
+    echo("\n".join([_counted(counts), *(f"note: {note}" for note in notes)]))
     if shown.num_rows:
         show_table(shown.select(["kind", "path", "status", "reason"]), most=200)
 
@@ -189,4 +190,4 @@ def query(table: str, **options: Any) -> None:
     show_table(rows, as_json=options["as_json"], csv=options["csv"], parquet=options["parquet"],
                most=101 if options["percentiles"] else 60)  # fmt: skip
     if on_terminal and not options["limit"] and rows.num_rows == _MOST_ROWS:
-        click.echo(f"Only {_MOST_ROWS:,} rows were asked for; --limit, --json, --csv and --parquet go further.")
+        echo(f"Only {_MOST_ROWS:,} rows were asked for; --limit, --json, --csv and --parquet go further.")

@@ -10,6 +10,7 @@ import click
 
 from mpiio_ext.analytics.cli_output import dumps, miner_of, show_table, tell_notes
 from mpiio_ext.common.commands import HELP, json_option, output_option, tell
+from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -120,11 +121,11 @@ def summarize_job(
         raise AnalyticsError("none of the logs could be read")
     for path in outputs:
         whole = forms.update(found, path)
-        click.echo(f"{path}: {len(whole):,} jobs, {amount_text(path.stat().st_size)}", err=True)
+        echo(f"{path}: {len(whole):,} jobs, {amount_text(path.stat().st_size)}", err=True)
     if join is not None:
         _show_joined(found, join, setup, joined_file, as_json)
     elif as_json:
-        click.echo(dumps(found.rows()))
+        echo(dumps(found.rows()))
     elif not outputs:
         _print(found, entire)
     if strict and _fails(found, allow_missing):
@@ -149,7 +150,7 @@ def _show_joined(found: Jobs, name: str, setup: Path, file: Path | None, as_json
         without = joined(found, miner, name, "anti").arrow().num_rows
         table = joined(found, miner, name, "left").arrow()
     if without:
-        click.echo(f"mpiio-ext: {without:,} of {len(found):,} rows have no counterpart in {name} of {setup}",
+        echo(f"mpiio-ext: {without:,} of {len(found):,} rows have no counterpart in {name} of {setup}",
                    err=True)  # fmt: skip
     ending = "" if file is None else file.suffix
     show_table(table, as_json=as_json, csv=file if ending == ".csv" else None,
@@ -206,25 +207,25 @@ def _print(found: Jobs, entire: bool) -> None:
     units = {column.name: column.unit for column in SUMMARY.columns}
     for number, row in enumerate(found.rows()):
         if number:
-            click.echo()
+            echo()
         period = f"{_when(row['_datetime_start'])} to {_when(row['_datetime_end'])}"
         job = "" if row["bench_method"] is not None else f"job {row['_jobid']}, "
-        click.echo(f"{row['_log']}: {job}{period}, file system {row['_file_system'] or 'not known'}")
+        echo(f"{row['_log']}: {job}{period}, file system {row['_file_system'] or 'not known'}")
         there = {name: value for name, value in row.items() if value is not None and name.startswith(tuple(_PARTS))}
         shown = {name: value for name, value in there.items() if entire or name in _FIRST}
         for prefix, heading in _PARTS.items():
             known = {name: value for name, value in shown.items() if name.startswith(prefix)}
             if not known:
                 continue
-            click.echo(f"\n{'Program' if prefix == 'darshan_' and not job else heading}")
+            echo(f"\n{'Program' if prefix == 'darshan_' and not job else heading}")
             for name, value in known.items():
-                click.echo(f"  {name.removeprefix(prefix):<38} {_words(value, units[name])}")
+                echo(f"  {name.removeprefix(prefix):<38} {_words(value, units[name])}")
         if len(there) > len(shown):
-            click.echo(f"\n{len(there) - len(shown)} more columns: --all")
+            echo(f"\n{len(there) - len(shown)} more columns: --all")
         if row["_notes"]:
-            click.echo("\nNot known, or in part")
+            echo("\nNot known, or in part")
             for line in row["_notes"].splitlines():
-                click.echo(f"  {line}")
+                echo(f"  {line}")
 
 
 def _when(seconds: float | None) -> str:

@@ -15,6 +15,7 @@ import click
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
 from mpiio_ext.common.commands import HELP, json_option, output_option, renamed
 from mpiio_ext.common.options import Duration
+from mpiio_ext.common.printing import echo
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.filters import Filter, Step
@@ -104,7 +105,7 @@ def umami(**options: Any) -> None:
     rules = rules_of(options)
     found = _found(*_table(options, metrics, rules), options, metrics)
     if len(found.times) == 1:
-        click.echo(f"job {found.job} has no history: {_why_alone(found, options)}", err=True)
+        echo(f"job {found.job} has no history: {_why_alone(found, options)}", err=True)
     if output is not None:
         _write(found, output, theme)
     _print(found, as_json, quiet=output is not None)
@@ -131,9 +132,9 @@ def _print(found: Umami, as_json: bool, quiet: bool) -> None:
     if as_json:
         from mpiio_ext.analytics.cli_output import dumps
 
-        click.echo(dumps(show.document(found)))
+        echo(dumps(show.document(found)))
     elif not quiet:
-        click.echo(show.text(found))
+        echo(show.text(found))
 
 
 def _found(table: Jobs, steps: list[Step], options: dict[str, Any], metrics: tuple[str, ...]) -> Umami:

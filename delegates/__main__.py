@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import MpiioExtError  # mpiio_ext before mpi4py
 from mpiio_ext.launchers import let_rank_0_speak
 
@@ -47,7 +48,7 @@ def _missing(options: argparse.Namespace) -> str | None:
 def _refuse(why: str) -> int:
     """Say it once for all ranks, which come here together."""
     if let_rank_0_speak(os.environ):
-        print(f"python -m mpiio_ext.delegates: {why}", file=sys.stderr)
+        echo(f"python -m mpiio_ext.delegates: {why}", err=True)
     return 2
 
 

@@ -15,6 +15,7 @@ import click
 
 from mpiio_ext.common.commands import HELP, LazyGroup, json_option, renamed
 from mpiio_ext.common.options import Duration
+from mpiio_ext.common.printing import echo, make_console
 from mpiio_ext.common.units import size_text
 from mpiio_ext.delegates.cli_draining import final_name
 
@@ -305,16 +306,14 @@ def status(interval: float, group: str | None, once: bool, as_json: bool) -> Non
     Press Ctrl-C to end. The programs are neither asked nor slowed down: their delegates' memory is looked at.
     Meaning of columns and numbers: docs/reference/delegates.md.
     """
-    from rich.console import Console
-
     from mpiio_ext.delegates import _status
 
     if as_json:
-        click.echo(json.dumps(_status.as_json(_two_looks(group, interval)), indent=1))
+        echo(json.dumps(_status.as_json(_two_looks(group, interval)), indent=1))
         return
-    console = Console()
+    console = make_console()
     if once or interval <= 0 or not console.is_terminal:
-        plain = console if console.is_terminal else Console(width=_PLAIN_COLUMNS)
+        plain = console if console.is_terminal else make_console(width=_PLAIN_COLUMNS)
         plain.print(_screen(_two_looks(group, interval), plain.width))
         return
     _live(console, _status.Watch(), group, interval)

@@ -23,6 +23,7 @@ import click
 from mpiio_ext._binding import ffi, lib
 from mpiio_ext.common.commands import HELP
 from mpiio_ext.common.options import Duration
+from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _not_yet(items: Iterable[Left]) -> str:
 
 def _end(failed: dict[Path, str]) -> None:
     for path, text in sorted(failed.items()):
-        click.echo(f"{path} {text}", err=True)
+        echo(f"{path} {text}", err=True)
     raise SystemExit(1)
 
 
@@ -313,25 +314,25 @@ def recover(folders: tuple[Path, ...], force: bool) -> None:
     for cache in (cache for folder in folders for cache in _caches(folder)):
         moved, failed = recover_cache(cache, folders, force=force)
         if moved == _IN_USE:
-            click.echo(f"{cache}: its delegate runs")
+            echo(f"{cache}: its delegate runs")
         elif moved == _RESTARTED:
-            click.echo(f"{cache}: this node was restarted since: which of its pages had come to the disk is not known, "
+            echo(f"{cache}: this node was restarted since: which of its pages had come to the disk is not known, "
                        "so nothing of it is written", err=True)  # fmt: skip
             whole = False
         elif moved < 0:
-            click.echo(f"{cache}: cannot be used: it is another user's, or no cache of this version", err=True)
+            echo(f"{cache}: cannot be used: it is another user's, or no cache of this version", err=True)
             whole = False
         else:
-            click.echo(f"{cache}: {size_text(moved)} brought to their files")
+            echo(f"{cache}: {size_text(moved)} brought to their files")
         waiting |= {item.path: item.why for item in failed if item.waits}
         for item in (item for item in failed if not item.waits):
             unwritten.setdefault((item.path, item.code, item.whole), []).append((item, cache))
     for items in unwritten.values():
-        click.echo(_said(items[0][0], " and ".join(str(cache) for _, cache in items)), err=True)
+        echo(_said(items[0][0], " and ".join(str(cache) for _, cache in items)), err=True)
         whole = False
     for path, why in sorted(waiting.items()):
         if staging_name(path).exists():
-            click.echo(f"{path} {why}", err=True)
+            echo(f"{path} {why}", err=True)
             whole = False
     if not whole:
         raise SystemExit(1)

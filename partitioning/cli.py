@@ -11,6 +11,7 @@ import click
 
 from mpiio_ext.common.commands import HELP, json_option
 from mpiio_ext.common.options import Size
+from mpiio_ext.common.printing import echo, echo_styled
 from mpiio_ext.partitioning._auto import LOCKS, Choice, choose, rules_markdown
 from mpiio_ext.partitioning._draw import TERMINAL_COLOURS, draw_figure, draw_text
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Geometry, Plan, methods, plan
@@ -67,20 +68,21 @@ def _print_text(plans: list[Plan]) -> None:
     """Print the drawings; coloured on a terminal."""
     for number, each in enumerate(plans):
         if number:
-            click.echo()
+            echo()
         for line, spans in draw_text(each):
-            styled, done = "", 0
+            parts: list[tuple[object, dict[str, Any]]] = []
+            done = 0
             for start, end, aggregator in spans:
                 colour = TERMINAL_COLOURS[aggregator % len(TERMINAL_COLOURS)]
-                styled += line[done:start] + click.style(line[start:end], fg=colour)
+                parts += [(line[done:start], {}), (line[start:end], {"fg": colour})]
                 done = end
-            click.echo(styled + line[done:])
+            echo_styled([*parts, (line[done:], {})])
 
 
 def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     """Print what ``auto`` goes by, and end."""
     if wanted:
-        click.echo(rules_markdown(), nl=False)
+        echo(rules_markdown(), nl=False)
         context.exit()
 
 
@@ -149,13 +151,13 @@ def main(
     if plot is not None:
         draw_figure(plans, plot)
     if as_json:
-        click.echo(json.dumps(_as_json(plans, choice), indent=2))
+        echo(json.dumps(_as_json(plans, choice), indent=2))
         return
     if choice is not None:
-        click.echo(f"auto takes {choice.reason}")
+        echo(f"auto takes {choice.reason}")
         requests = "stripe-size I/O" if choice.stripe_size_io else f"windows of {choice.window_bytes} bytes"
-        click.echo(f"{choice.aggregators_used} of {aggregators} aggregators, {requests}")
+        echo(f"{choice.aggregators_used} of {aggregators} aggregators, {requests}")
     if plot is None:
         _print_text(plans)
     else:
-        click.echo(f"wrote {plot}")
+        echo(f"wrote {plot}")

@@ -20,6 +20,7 @@ from mpiio_ext.common.commands import (
     tell,
 )
 from mpiio_ext.common.options import Existing
+from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.cli_all import everything
 from mpiio_ext.pioneer.cli_compare import compare
@@ -98,7 +99,7 @@ def path(
         for line in not_represented(tables, found):
             _say(line)
     sizes = ", ".join(str(len(group)) for group in found.info.members[1:]) or "none"
-    click.echo(f"{output}: {found.table.num_rows:,} operations of {len(tables)} ranks; subgroups of children: {sizes}"
+    echo(f"{output}: {found.table.num_rows:,} operations of {len(tables)} ranks; subgroups of children: {sizes}"
                f"{'' if found.info.minimal else '; the differences may not be the fewest'}")  # fmt: skip
 
 
@@ -122,7 +123,7 @@ def profile(workload_path: str, output: str, plain: bool) -> None:
     with said(OSError):
         save(found, Path(output))
     for line in found.lines():
-        click.echo(line)
+        echo(line)
 
 
 def _is_path(name: str) -> bool:
@@ -179,9 +180,9 @@ def synthesize(source: str, output: str, mode: str, seed: int, multiply: dict[st
     if not isinstance(known, WorkloadPath) and not fits(known):
         tell(f"{source}: {_edited_words(known)}")
     violations = find_violations(found)
-    click.echo(f"{output}: {found.table.num_rows:,} operations; hard dependencies that do not hold: {len(violations)}")
+    echo(f"{output}: {found.table.num_rows:,} operations; hard dependencies that do not hold: {len(violations)}")
     for item in violations[:3]:
-        click.echo(f"  operation {item.id}, group {item.group}: {item.why}", err=True)
+        echo(f"  operation {item.id}, group {item.group}: {item.why}", err=True)
     before = len(find_violations(known)) if violations and isinstance(known, WorkloadPath) else 0
     raise SystemExit(1 if len(violations) > before else 0)
 
@@ -215,8 +216,8 @@ def fidelity(paths: tuple[str, ...], seeds: int, as_json: bool, output: Path | N
 
     with json_result(as_json, output) as put:
         rows = measure({Path(name).stem: _load_path(name) for name in paths}, seeds,
-                       lambda what: click.echo(what, err=True))  # fmt: skip
-        click.echo(to_markdown(rows), nl=False)
+                       lambda what: echo(what, err=True))  # fmt: skip
+        echo(to_markdown(rows), nl=False)
         if as_json:
             put(to_json(rows))
     raise SystemExit(1 if any(bool(row.failed) != row.is_control for row in rows) else 0)
@@ -243,7 +244,7 @@ def _check_path(name: str, *, as_json: bool = False) -> int:
     wrong = [item for item in found if not (item.id in untold and item.not_open)]
     refused, more = refusals(known), list(unmade(known))
     if as_json:
-        click.echo(json.dumps({
+        echo(json.dumps({
             "document": name, "kind": "path", "operations": len(ids),
             "violations": [{"operation": item.id, "group": item.group, "why": item.why} for item in wrong],
             "sessions_without_open": len(nobody) if len(wrong) < len(found) else 0,
@@ -251,15 +252,15 @@ def _check_path(name: str, *, as_json: bool = False) -> int:
         }))  # fmt: skip
         return 1 if wrong or refused else 0
     for item in wrong[:_SHOWN]:
-        click.echo(f"{name}: operation {item.id}, group {item.group}: {item.why}")
+        echo(f"{name}: operation {item.id}, group {item.group}: {item.why}")
     if len(wrong) > _SHOWN:
-        click.echo(f"{name}: and {len(wrong) - _SHOWN:,} more")
+        echo(f"{name}: and {len(wrong) - _SHOWN:,} more")
     if len(wrong) < len(found):
-        click.echo(f"{name}: {len(nobody):,} open sessions have no open in the path, as in traces without opens: "
+        echo(f"{name}: {len(nobody):,} open sessions have no open in the path, as in traces without opens: "
                    "a replay makes it up where they move data")  # fmt: skip
     for line in (*refused[:_SHOWN], *more):
-        click.echo(f"{name}: {line}")
-    click.echo(f"{name}: hard dependencies of {len(ids):,} operations: "
+        echo(f"{name}: {line}")
+    echo(f"{name}: hard dependencies of {len(ids):,} operations: "
                + (f"{len(wrong):,} do not hold" if wrong else "all hold"))  # fmt: skip
     return 1 if wrong or refused else 0
 
@@ -285,7 +286,7 @@ def check(document: str, as_json: bool) -> None:
             model_from_json(found.shapes)
     except DocumentError as error:
         raise ArgumentError(f"{document}: {error}") from error
-    click.echo(json.dumps({"document": document, "kind": "profile", "fine": True}) if as_json else f"{document}: fine")
+    echo(json.dumps({"document": document, "kind": "profile", "fine": True}) if as_json else f"{document}: fine")
 
 
 # ---- commands in files of their own ----------------------------------------------------------------------------------

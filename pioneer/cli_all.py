@@ -11,6 +11,7 @@ import click
 
 from mpiio_ext.common.commands import HELP, output_option, renamed, said, tell
 from mpiio_ext.common.options import Duration, Existing
+from mpiio_ext.common.printing import echo, make_console
 from mpiio_ext.pioneer.forms import multiply_option
 
 
@@ -20,18 +21,17 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
 
     The first is a line that changes on a terminal, else a line for each step's end.
     """
-    from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from mpiio_ext.pioneer.pipeline import STEPS
 
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     if not console.is_terminal:
-        yield (lambda step, text: click.echo(f"{1 + STEPS.index(step)}/{len(STEPS)} {step}: {text}", err=True) if (
+        yield (lambda step, text: echo(f"{1 + STEPS.index(step)}/{len(STEPS)} {step}: {text}", err=True) if (
             text.startswith("done")) else None), lambda line: tell(line)  # fmt: skip
         return
     columns = (SpinnerColumn(finished_text="✔"), TextColumn("{task.description:<11}"), TimeElapsedColumn(),
-               TextColumn("{task.fields[doing]}"))  # fmt: skip
+               TextColumn("{task.fields[doing]}", markup=False))  # fmt: skip
     with Progress(*columns, console=console) as shown:
         tasks = {step: shown.add_task(step, total=1, start=False, doing="") for step in STEPS}
 
@@ -108,8 +108,8 @@ def everything(
             found = steps.run()
     judged = sum(metric.judged for metric in found.metrics)
     for metric in found.failed:
-        click.echo(f"{metric.name}: {metric.text}, limit {metric.limit:g}: {metric.meaning}")
-    click.echo(f"{output / 'comparison.html'}: {judged - len(found.failed)} of {judged} limits hold"
+        echo(f"{metric.name}: {metric.text}, limit {metric.limit:g}: {metric.meaning}")
+    echo(f"{output / 'comparison.html'}: {judged - len(found.failed)} of {judged} limits hold"
                f"{f'; not judged: {found.note}' if found.note else ''}")  # fmt: skip
     if why := not_in_path(steps.in_path, found.original.activity.ranks):
         tell(why)

@@ -9,6 +9,7 @@ import click
 
 from mpiio_ext.common.commands import HELP, JsonCommand, json_option, output_option, said
 from mpiio_ext.common.options import Existing
+from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ def say_comparison(comparison: Comparison) -> None:
     width = max(len(metric.name) for metric in comparison.metrics)
     for metric in comparison.metrics:
         word = ("passed" if metric.passed else "FAILED") if metric.judged else "not judged"
-        click.echo(f"{metric.name:<{width}}  {metric.text:>8}  limit {metric.limit:<6g} {word}")
+        echo(f"{metric.name:<{width}}  {metric.text:>8}  limit {metric.limit:<6g} {word}")
     judged = sum(metric.judged for metric in comparison.metrics)
-    click.echo(f"{judged - len(comparison.failed)} of {judged} limits hold"
+    echo(f"{judged - len(comparison.failed)} of {judged} limits hold"
                f"{f'; not judged: {comparison.note}' if comparison.note else ''}")  # fmt: skip
 
 
@@ -84,9 +85,9 @@ def compare(
         found = compare_workloads(first, second, bins=bins, note=note)
         saved = _save(found, output, html)
     if as_json:
-        click.echo(json.dumps(to_json(found), allow_nan=False))
+        echo(json.dumps(to_json(found), allow_nan=False))
     else:
         say_comparison(found)
     for path in saved:
-        click.echo(f"{path}: {amount_text(path.stat().st_size)}", err=True)
+        echo(f"{path}: {amount_text(path.stat().st_size)}", err=True)
     raise SystemExit(0 if found.passed else 1)

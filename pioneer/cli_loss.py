@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from mpiio_ext.common.commands import tell
+from mpiio_ext.common.printing import echo
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.table import TraceInfo
@@ -24,4 +23,4 @@ def say_loss(info: TraceInfo) -> None:
             tell(f"{source.path}: {', and '.join(said) or 'look at this'}")
             for problem in loss.problems[:3]:
                 text = f": {problem.text[:80]}" if problem.text else ""
-                click.echo(f"  {f'line {problem.line}: ' if problem.line > 0 else ''}{problem.why}{text}", err=True)
+                echo(f"  {f'line {problem.line}: ' if problem.line > 0 else ''}{problem.why}{text}", err=True)

@@ -17,6 +17,7 @@ import click
 from mpiio_ext.cli.words import complete_hint
 from mpiio_ext.common.commands import FAILED, HELP, UNUSABLE, renamed
 from mpiio_ext.common.options import Duration, Size
+from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _refuse(comm: MPI.Intracomm, error: Exception | None, status: int = UNUSABLE
     first = next(((rank, text) for rank, text in enumerate(found) if text is not None), None)
     if first is not None:
         if comm.rank == 0:
-            print(f"mpiio-ext: rank {first[0]}: {first[1]}", file=sys.stderr, flush=True)
+            echo(f"mpiio-ext: rank {first[0]}: {first[1]}", err=True)
         raise SystemExit(status)
 
 
@@ -67,9 +68,9 @@ def _say_left_out(comm: MPI.Intracomm, plan: Plan, outcome: Outcome | None = Non
         late.update(own)
     reasons = {name: why for _, own, _ in found for name, why in own.items()}
     for name, count in sorted(total.items()):
-        click.echo(f"  left out: {count:,} x {name}: {reasons[name]}")
+        echo(f"  left out: {count:,} x {name}: {reasons[name]}")
     for name, count in sorted(late.items()):
-        click.echo(f"  left out: {count:,} x {name}: {NOT_OPEN}; or --most-bytes allows no more")
+        echo(f"  left out: {count:,} x {name}: {NOT_OPEN}; or --most-bytes allows no more")
 
 
 def _say_plan(comm: MPI.Intracomm, plan: Plan, place: Path) -> None:
@@ -80,10 +81,10 @@ def _say_plan(comm: MPI.Intracomm, plan: Plan, place: Path) -> None:
     numbers = comm.gather((plan.ids.size, plan.bytes_written, len(plan.paths), sum(plan.unknown.values()), made))
     if numbers is not None:
         counts = [sum(column) for column in zip(*numbers, strict=True)]
-        click.echo(f"{comm.size} ranks would make {counts[0]:,} calls on {counts[2]:,} files below {place} "
+        echo(f"{comm.size} ranks would make {counts[0]:,} calls on {counts[2]:,} files below {place} "
                    f"and write {counts[1]:,} bytes; {counts[3]:,} operations are left out")  # fmt: skip
         if counts[4]:
-            click.echo(f"  before it files that are read would be made longer by {counts[4]:,} bytes, counted by each "
+            echo(f"  before it files that are read would be made longer by {counts[4]:,} bytes, counted by each "
                        "rank that reads them")  # fmt: skip
     _say_communicators(comm, plan)
     _say_left_out(comm, plan)
@@ -98,7 +99,7 @@ def _say_communicators(comm: MPI.Intracomm, plan: Plan) -> None:
     found = comm.gather(opens)
     every = [one for several in found or () for one in several]
     if every:
-        click.echo(f"  {sum(count for _, count in every):,} times ranks would open files with some of the others: "
+        echo(f"  {sum(count for _, count in every):,} times ranks would open files with some of the others: "
                    f"{len(every):,} communicators of {min(len(ranks) for ranks, _ in every)} to "
                    f"{max(len(ranks) for ranks, _ in every)} ranks, the first of ranks {ranges(every[0][0])}"
                    )  # fmt: skip
@@ -152,7 +153,7 @@ def _say_in_vain(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
             total[name, why] += 0 if before else count
     for (name, why), count in sorted(total.items()):
         if count:
-            click.echo(f"  in vain: {count:,} x {name}: {why} (as a program may that asks, or that comes second)")
+            echo(f"  in vain: {count:,} x {name}: {why} (as a program may that asks, or that comes second)")
 
 
 def _say_failed(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> bool:
@@ -167,7 +168,7 @@ def _say_failed(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> bool:
             where.setdefault(kind, rank)
     for (name, why, before), count in sorted(total.items()):
         note = "in the trace, too" if before else f"first on rank {where[name, why, before]}"
-        click.echo(f"  failed: {count:,} x {name}: {why} ({note})", err=not before)
+        echo(f"  failed: {count:,} x {name}: {why} ({note})", err=not before)
     return any(not before for _, _, before in total)
 
 
@@ -178,7 +179,7 @@ def _say_late(late: Sequence[Any], spun_ns: int) -> None:
     every = np.concatenate(late)
     if every.size:
         half, most = (float(value) / 1e3 for value in np.percentile(every, [50, 99]))
-        click.echo(f"  slack times ended {half:.1f} us late at the median, {most:.1f} us at the 99th percentile; "
+        echo(f"  slack times ended {half:.1f} us late at the median, {most:.1f} us at the 99th percentile; "
                    f"rank 0 spun for the last {spun_ns / 1e3:.1f} us of each")  # fmt: skip
 
 
@@ -189,7 +190,7 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
     numbers, late = comm.gather(mine), comm.gather(outcome.late)
     if numbers is not None and late is not None:
         total = [sum(column) for column in zip(*numbers, strict=True)]
-        click.echo(f"{comm.size} ranks made {total[0] - total[4]:,} calls in {seconds:.6f} s, wrote {total[1]:,} "
+        echo(f"{comm.size} ranks made {total[0] - total[4]:,} calls in {seconds:.6f} s, wrote {total[1]:,} "
                    f"and read {total[2]:,} bytes; {total[3]:,} calls failed, {total[4] + total[5]:,} were left out")
         _say_late(late, outcome.spun_ns)
     _say_left_out(comm, plan, outcome)
@@ -292,7 +293,7 @@ def _once(comm: MPI.Intracomm, plan: Plan, settings: dict[str, Any]) -> int:
         prepare_files(plan, comm)
     except OSError as caught:  # on all ranks, the same
         if comm.rank == 0:
-            print(f"mpiio-ext: {caught}", file=sys.stderr, flush=True)
+            echo(f"mpiio-ext: {caught}", err=True)
         raise SystemExit(FAILED) from caught
     try:
         outcome = carry_out(plan, comm, **settings)
@@ -300,7 +301,7 @@ def _once(comm: MPI.Intracomm, plan: Plan, settings: dict[str, Any]) -> int:
         _refuse(comm, caught)
         raise
     except (MemoryError, OSError) as caught:  # the others may be in calls that this rank takes part in
-        print(f"mpiio-ext: rank {comm.rank}: {caught}", file=sys.stderr, flush=True)
+        echo(f"mpiio-ext: rank {comm.rank}: {caught}", err=True)
         comm.Abort(1)
         raise
     _say_outcome(comm, plan, outcome)

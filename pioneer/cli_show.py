@@ -12,6 +12,7 @@ import click
 
 from mpiio_ext.common.commands import HELP
 from mpiio_ext.common.options import Existing
+from mpiio_ext.common.printing import echo, page
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -78,10 +79,10 @@ def show(
         path = WorkloadPath.load(workload_path)
         blocks = _blocks(lines_of(path, str(workload_path), selection, fold=fold, brief=brief))
         if sys.stdout.isatty() if pager is None else pager:
-            click.echo_via_pager(blocks)
+            page(blocks)
         else:
             for block in blocks:
-                click.echo(block, nl=False)
+                echo(block, nl=False)
     except BrokenPipeError:  # `| head` has seen enough: click ends quietly
         raise
     except (OSError, ValueError) as error:

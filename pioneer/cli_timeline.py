@@ -8,6 +8,7 @@ import click
 
 from mpiio_ext.common.commands import HELP, output_option, said, tell
 from mpiio_ext.common.options import Existing
+from mpiio_ext.common.printing import echo
 from mpiio_ext.pioneer.cli_loss import say_loss
 
 #: Where there is no terminal, a line says how far it is, so often.
@@ -35,4 +36,4 @@ def timeline(trace: tuple[Path, ...], output: Path, name: str | None) -> None:
     say_loss(written.info)
     for line in written.notes:
         tell(line)
-    click.echo(f"wrote {output}: {written.text()}")
+    echo(f"wrote {output}: {written.text()}")

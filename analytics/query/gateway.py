@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import threading
 from typing import IO, Any
+
+from mpiio_ext.common.printing import echo
 
 #: Remarks of Java's and Spark's start; log lines of Log4j have a date, a time and a level.
 _REMARK = re.compile(
@@ -46,4 +47,4 @@ def quiet_context(conf: Any) -> None:
 def _pass_on(stream: IO[bytes]) -> None:
     for line in stream:
         if not _REMARK.match(line):
-            sys.stderr.write(line.decode("utf-8", "replace"))
+            echo(line.decode("utf-8", "replace"), nl=False, err=True)

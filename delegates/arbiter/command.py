@@ -13,6 +13,7 @@ import click
 
 from mpiio_ext.common.commands import HELP, LazyGroup, said, tell
 from mpiio_ext.common.options import Duration, Existing
+from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import ArgumentError
 
@@ -94,7 +95,7 @@ def arbiter(
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
-        with Arbiter(folder, first, lambda line: print(line, flush=True)) as service:
+        with Arbiter(folder, first, lambda line: echo(line)) as service:
             _serve(service, stop, interval)
 
 
@@ -180,4 +181,4 @@ def _print_status(folder: Path) -> None:
             "map": {"generation": content.generation, "jobs": {name: list(n) for name, n in content.jobs.items()}},
             "jobs": [dataclasses.asdict(job) for job in jobs],
         }
-    print(json.dumps(document, indent=2))
+    echo(json.dumps(document, indent=2))

@@ -11,6 +11,7 @@ import click
 
 from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
 from mpiio_ext.common.options import Counts, Duration, ParamType
+from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import ArgumentError
 
@@ -68,12 +69,12 @@ def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lin
         section = page.Section(anchor="results", title="Results", sentences=lines, figures=shown)
         write_whole(output / "index.html", page.document(title, [section], lead=[lead], picture=picture))
         number = "1 figure" if len(figures) == 1 else f"{len(figures)} figures"
-        click.echo(f"{output / 'index.html'}: {number}; results.json beside it", err=as_json)
+        echo(f"{output / 'index.html'}: {number}; results.json beside it", err=as_json)
     if as_json:
-        click.echo(json.dumps(document, indent=1))
+        echo(json.dumps(document, indent=1))
     else:
         for line in lines:
-            click.echo(line)
+            echo(line)
 
 
 @click.group(context_settings=HELP)
@@ -275,7 +276,7 @@ def curves(store: Path | None, versions: bool, undo: str | None, match: str, pro
         raise click.UsageError("name measurements by one of --forge, --bench, --darshan-log and --setup, or a --store")
     kept = None if store is None else Store(store)
     if kept is not None and undo is not None:
-        click.echo(f"{undo}: version {kept.undo(undo)} holds again", err=as_json)
+        echo(f"{undo}: version {kept.undo(undo)} holds again", err=as_json)
     found, notes = _found(given, kept, sources)
     found = gather.named(found, match, program)
     if kept is not None and given:

@@ -43,6 +43,7 @@ from mpiio_ext.common.commands import (
     tell,
 )
 from mpiio_ext.common.options import Duration, Existing
+from mpiio_ext.common.printing import echo
 from mpiio_ext.launchers import Launch, launcher_family
 from mpiio_ext.tune.budget import LEAST_CONFIDENCE, Costs, Refusal, Runs, choose_runs, least_seconds
 from mpiio_ext.tune.errors import TooShort, TuneError
@@ -124,7 +125,7 @@ def _path_of(folder: Path) -> WorkloadPath:
         raise TuneError(_NO_MPI_IO if saw else "the tracer saw no program: is it a dynamically linked one?")
     each_rank = len(tables) <= MOST_GROUPS
     if not each_rank:
-        click.echo(f"{len(tables)} ranks: a path tells {MOST_GROUPS} apart: one rank stands for those like it")
+        echo(f"{len(tables)} ranks: a path tells {MOST_GROUPS} apart: one rank stands for those like it")
     return without_names(path_of(tables, info, each_rank=each_rank))
 
 
@@ -317,7 +318,7 @@ def _before(asked: _Asked) -> float:
             f"and a decision {runs:.0f} times the time of the program's calls ({least} pairs of runs)"
         )
     most_s = (asked.budget_s - start_s) / runs
-    click.echo(f"budget: {asked.budget_s:g} s, of which a start of {ranks} ranks takes about {start_s:.1f} s; for a "
+    echo(f"budget: {asked.budget_s:g} s, of which a start of {ranks} ranks takes about {start_s:.1f} s; for a "
                f"decision the calls of the program, or of a part of it, may take {most_s:.2g} s")  # fmt: skip
     return start_s
 
@@ -331,7 +332,7 @@ def _work(asked: _Asked, path: WorkloadPath, costs: Costs, budget_s: float) -> t
                         f"with pauses {costs.run_s:.1f} s: use --budget {needed}s at least")  # fmt: skip
     left_away = [] if found.pauses else ["the pauses between the calls"]
     left_away += [] if found.share == 1 else [f"all but the first {found.share:.1%} of the data accesses"]
-    click.echo(f"it holds {found.candidates} settings, and {found.pairs} pairs of runs for a decision at "
+    echo(f"it holds {found.candidates} settings, and {found.pairs} pairs of runs for a decision at "
                f"{found.confidence:.3g} confidence" + "".join(f"; without {one}" for one in left_away))  # fmt: skip
     return (path if found.share == 1 else shortened(path, found.share)), found
 
@@ -367,7 +368,7 @@ def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tupl
                 why = f"a run still takes {error.run_s:.1f} s" if error.left_s > 0 else "it ended before the first run"
                 raise TuneError(f"the budget of {asked.budget_s:g} s is too short: {why}: use --budget {needed}s at "
                                 "least, better twice that") from error  # fmt: skip
-            click.echo(f"a run takes {error.run_s:.2g} s, longer than in the trace")
+            echo(f"a run takes {error.run_s:.2g} s, longer than in the trace")
             costs = Costs(start_s=start_s, run_s=error.run_s, io_s=min(error.run_s, costs.io_s))
 
 
@@ -375,10 +376,10 @@ def _advise(asked: _Asked) -> list[str]:
     """Do all phases; return a line for each result that could not be put where it belongs."""
     start_s = _before(asked)
     traced = _trace(asked.command, asked.log, asked.trace_limit_s, asked.before)
-    click.echo(f"traced: {traced.elapsed_s:.2f} s, {traced.path.info.ranks} ranks, "
+    echo(f"traced: {traced.elapsed_s:.2f} s, {traced.path.info.ranks} ranks, "
                f"{traced.path.table.num_rows:,} operations; most data in {traced.main}")  # fmt: skip
     if (checkpoints := checkpoints_of(traced.path)) is not None:
-        click.echo(f"it computes between {checkpoints}")
+        echo(f"it computes between {checkpoints}")
     with _scratch(asked.scratch, traced.main) as folder:
         job, result = _tuned(asked, traced, start_s, folder)
         stored = proposed(traced.path, traced.main, job, result, log=asked.log / "subfiles", budget_s=asked.budget_s,
@@ -386,7 +387,7 @@ def _advise(asked: _Asked) -> list[str]:
     found: dict[str, Any] = {}
     failures = finish(result, job, asked.budget_s, asked.output, found.update)
     if stored is not None:
-        click.echo(f"stored as several: {stored}")
+        echo(f"stored as several: {stored}")
     try:
         if result.interrupted:
             raise SystemExit(INTERRUPTED)
@@ -407,7 +408,7 @@ def _judged(asked: _Asked, job: Job, result: Result, traced: _Traced, failures: 
             real = dataclasses.replace(job, command=asked.command, metric=asked.metric)
             check = _checked(real, result, traced, asked)
             lines += _had(check, asked.metric)
-        click.echo("\n".join(lines))
+        echo("\n".join(lines))
         if not failures:
             _add(asked.output, lines)
     return check

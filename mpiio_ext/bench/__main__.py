@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import click
 
 from mpiio_ext.common.extras import MissingExtraError, needing
+from mpiio_ext.common.printing import echo, make_console
 
 if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # before the long imports, which ranks should not end by a traceback
@@ -30,7 +31,7 @@ try:
 except MissingExtraError as _error:
     if __name__ != "__main__":
         raise
-    print(f"mpiio-ext: {_error}", file=sys.stderr)
+    echo(f"mpiio-ext: {_error}", err=True)
     raise SystemExit(_error.exit_status) from None
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def _leave(status: int, message: str, comm: MPI.Intracomm | None = None) -> NoRe
 
     comm = MPI.COMM_WORLD if comm is None else comm
     if comm.rank == 0:
-        print(f"mpiio-ext: {message}", file=sys.stderr, flush=True)
+        echo(f"mpiio-ext: {message}", err=True)
     comm.Barrier()
     all_is_done()
     MPI.Finalize()
@@ -58,7 +59,7 @@ def _leave(status: int, message: str, comm: MPI.Intracomm | None = None) -> NoRe
 def _leave_without_mpi(status: int, message: str) -> NoReturn:
     """As `_leave`, where MPI is not to be started."""
     if not launch_rank():
-        print(f"mpiio-ext: {message}", file=sys.stderr, flush=True)
+        echo(f"mpiio-ext: {message}", err=True)
     sys.exit(status)
 
 
@@ -85,13 +86,12 @@ def _preview(options: Options) -> NoReturn:
     import mpi4py
 
     mpi4py.rc.initialize = False  # to ask h5py and the others whether they are there imports mpi4py.MPI
-    from rich.console import Console
 
     from mpiio_ext.bench.preview import launch_ranks, print_kernels, print_plan
     from mpiio_ext.bench.work import plan
 
     width = terminal_width(1)
-    console = Console(force_terminal=width is not None, no_color=width is None or None, width=max(width or 0, 132))
+    console = make_console(force_terminal=width is not None, no_color=width is None or None, width=max(width or 0, 132))
     ranks = launch_ranks(options)
     if options.list_kernels:
         print_kernels(console, options, ranks)
@@ -112,7 +112,7 @@ def _collect_logs(comm_rank: int, options: Options, output: Path, started: datet
     MPI.Finalize()
     if comm_rank == 0 and options.suite is not None:
         for path in collect_darshan(output, started):
-            print(f"Darshan log: {path}", flush=True)
+            echo(f"Darshan log: {path}")
 
 
 @contextlib.contextmanager

@@ -31,6 +31,7 @@ from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
 from mpiio_ext.bench.suites.lock import hold
 from mpiio_ext.bench.terminal import progress_of_rank_0, terminal_width, within_budget
 from mpiio_ext.bench.work import Work, needed_bytes, plan
+from mpiio_ext.common.printing import make_console
 from mpiio_ext.common.results import ENOUGH, Absent, Row, measure, with_ratios
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _delegates_or_clean(comm: MPI.Intracomm, options: Options, work: Work, place
 def _console() -> Console:
     """Return a console that remembers what it printed, for table.txt."""
     width = terminal_width(1)
-    return Console(force_terminal=width is not None, no_color=width is None or None, width=max(width or 0, WIDTH),
+    return make_console(force_terminal=width is not None, no_color=width is None or None, width=max(width or 0, WIDTH),
                    record=True)
 
 

@@ -20,6 +20,7 @@ import click
 from mpiio_ext.bench.suites import files
 from mpiio_ext.common.commands import HELP, output_option, said
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import ArgumentError
 
 Value = str | tuple[str, ...] | None
@@ -208,7 +209,7 @@ def command(*, suite: str, nodes: int, ranks_per_node: int, limit: str, partitio
             launch=(f"--mpi={mpi}",) if mpi else (), arguments=arguments,
         ))
         if output is None:
-            click.echo(script, nl=False)
+            echo(script, nl=False)
         else:
             write_whole(output, script, mode=0o755)
     raise SystemExit(0)

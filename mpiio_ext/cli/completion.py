@@ -11,6 +11,7 @@ from click.shell_completion import get_completion_class
 
 from mpiio_ext.cli import bash
 from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.printing import echo
 
 _PROGRAM = "mpiio-ext"
 _VARIABLE = "_MPIIO_EXT_COMPLETE"
@@ -33,6 +34,6 @@ def completion(shell: str) -> None:
     bash.register()
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(
+    echo(
         found(main, {}, _PROGRAM, _VARIABLE).source_template % found(main, {}, _PROGRAM, _VARIABLE).source_vars()
     )

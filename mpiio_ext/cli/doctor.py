@@ -17,6 +17,7 @@ import click
 from mpiio_ext.cli.words import complete_command
 from mpiio_ext.common.commands import HELP, json_option
 from mpiio_ext.common.options import Duration
+from mpiio_ext.common.printing import echo
 
 if TYPE_CHECKING:
     from mpiio_ext.doctor import Finding
@@ -177,7 +178,7 @@ def doctor(
         lines.head(job.size)
     _examine(wish, job, found, (lambda _: None) if as_json else lines.add)
     if as_json:
-        click.echo(json.dumps(show.as_json(found, job.size), indent=2))
+        echo(json.dumps(show.as_json(found, job.size), indent=2))
     else:
         lines.end(found)
     if worst(found) is State.ERROR:

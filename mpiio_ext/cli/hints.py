@@ -11,6 +11,7 @@ import click
 from mpiio_ext.cli.tables import print_table, terminal_columns
 from mpiio_ext.cli.words import complete_name
 from mpiio_ext.common.commands import HELP, json_option, renamed, tell
+from mpiio_ext.common.printing import echo
 
 if TYPE_CHECKING:
     from mpiio_ext.hints import HintValue
@@ -37,7 +38,7 @@ def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, mark
     from mpiio_ext import hints as library
 
     if markdown:
-        click.echo(library.markdown_table(), nl=False)
+        echo(library.markdown_table(), nl=False)
         return
     known = {item.name for item in library.registry()}
     for name in names:
@@ -61,11 +62,11 @@ def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, mark
             }
             for item in values
         ]
-        click.echo(json.dumps({"path": path, "hints": rows}, indent=2))
+        echo(json.dumps({"path": path, "hints": rows}, indent=2))
     elif values or not only_set:
         _print_table(values, path)
     else:
-        click.echo("no hint is set: all have their defaults")
+        echo("no hint is set: all have their defaults")
     found = library.problems(path)
     for line in found:
         tell(line)

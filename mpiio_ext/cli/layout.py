@@ -11,6 +11,7 @@ import click
 from mpiio_ext.cli.tables import print_table, terminal_columns
 from mpiio_ext.common.commands import HELP, UNUSABLE, json_option, tell
 from mpiio_ext.common.options import Size
+from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
@@ -55,18 +56,18 @@ def _targets(part: Component) -> str:
 
 def _show_components(parts: tuple[Component, ...]) -> None:
     """Some lines for each: a table of so many columns has no room for words."""
-    click.echo("components")
+    echo("components")
     for part in parts:
-        click.echo(f"  {_extent(part)}")
+        echo(f"  {_extent(part)}")
         for line in (_numbers(part), _words(part), _targets(part)):
             if line:
-                click.echo(textwrap.fill(line, terminal_columns(), initial_indent="    ", subsequent_indent="    "))
+                echo(textwrap.fill(line, terminal_columns(), initial_indent="    ", subsequent_indent="    "))
 
 
 def _show(found: Layout) -> None:
     from mpiio_ext.layout import registry
 
-    click.echo(f"{found.path} (folder: what new files get)" if found.is_folder else found.path)
+    echo(f"{found.path} (folder: what new files get)" if found.is_folder else found.path)
     rows = []
     for spec in registry():
         item = found.fact(spec.name)
@@ -102,7 +103,7 @@ def layout(paths: tuple[str, ...], as_json: bool, striping_unit: int | None, str
             tell(f"{path}: {error.strerror}")
             failed = True
     if as_json:
-        click.echo(json.dumps([item.as_dict() for item in found], indent=2))
+        echo(json.dumps([item.as_dict() for item in found], indent=2))
     elif found:
         for item in found:
             _show(item)

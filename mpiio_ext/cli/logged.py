@@ -37,13 +37,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Protocol
 
-import click
-
 from mpiio_ext.cli.endings import TERMINATED, TOLD, Endings
 from mpiio_ext.common.descriptors import let_go
 from mpiio_ext.common.endings import OF_LAUNCHERS, Failure, failure_of, note_failure, signal_text
 from mpiio_ext.common.extras import MissingExtraError
 from mpiio_ext.common.files import check_target, write_whole
+from mpiio_ext.common.printing import echo
 from mpiio_ext.common.recordings import STATISTICS, launch_of, lives, note_launch
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import FileSystemError, MpiioExtError
@@ -290,7 +289,7 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
         os.write(ours, b"no\n")
         os.close(ours)
         os.waitpid(writer, 0)
-        click.echo(f"mpiio-ext: cannot execute {launch.arguments[0]}: {error.strerror}", err=True)
+        echo(f"mpiio-ext: cannot execute {launch.arguments[0]}: {error.strerror}", err=True)
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
 
     def forward(number: int, _frame: object) -> None:
@@ -316,7 +315,7 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
     if not left[0] and status == 0:
         recording.announce()
     elif os.WIFSIGNALED(left[1]) and (stays := recording.stays()):
-        click.echo(f"mpiio-ext: no page: its writer was killed\nmpiio-ext: {stays}", err=True)
+        echo(f"mpiio-ext: no page: its writer was killed\nmpiio-ext: {stays}", err=True)
     _leave(status)
 
 
@@ -386,7 +385,7 @@ def _results(words: list[bytes], recording: Recording, endings: Endings) -> None
                 lines.append(recording.stays())
         with contextlib.suppress(OSError):
             for line in lines:
-                click.echo(f"mpiio-ext: {line}", err=True)
+                echo(f"mpiio-ext: {line}", err=True)
     if not kept:
         shutil.rmtree(recording.folder, ignore_errors=True)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.common.commands import HELP, json_option, output_option, said, tell
+from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _verdict(comparison: Comparison, limit: float) -> int:
     below = [match for match in judged if falls_below(match, limit)]
     for match in below:
         assert match.ratio is not None and match.ratio_low is not None and match.ratio_high is not None
-        click.echo(f"mpiio-ext: below {limit:g}: {row_title(match.new)}: {ratio(match.ratio)}× "
+        echo(f"mpiio-ext: below {limit:g}: {row_title(match.new)}: {ratio(match.ratio)}× "
                    f"({ratio(match.ratio_low)}–{ratio(match.ratio_high)})", err=True)
     return EXIT_SLOWER if below else 0
 
@@ -78,16 +79,16 @@ def _make(
         page = render(sets, peers, title=title, comparison=comparison, limit=fail_below)
         size = write_whole(target, page.text)
         rows = sum(len(item.rows) for item in sets) + sum(len(item.results) for item in peers)
-        click.echo(f"{target}: {rows:,} rows, {amount_text(size)}", err=as_json)
+        echo(f"{target}: {rows:,} rows, {amount_text(size)}", err=as_json)
         if page.left_out:
             tell(f"left out, to keep the page below 1 MB: {page.left_out}")
     if comparison is None:
         return 0
     if as_json:
-        click.echo(json.dumps(plain(comparison, fail_below), indent=1))
+        echo(json.dumps(plain(comparison, fail_below), indent=1))
     else:
         words = ("faster", "within noise", "slower", "not judged")
-        click.echo(f"{len(comparison.matches):,} rows compared: "
+        echo(f"{len(comparison.matches):,} rows compared: "
                    + ", ".join(f"{comparison.count(word):,} {word}" for word in words))
     for item in comparison.warned:
         named = ", ".join(difference.what for difference in item.differences)

@@ -16,6 +16,7 @@ import click
 
 from mpiio_ext.cli.words import complete_command, complete_hint
 from mpiio_ext.common.commands import HELP, tell
+from mpiio_ext.common.printing import echo
 from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family, let_rank_0_speak, plan
 
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
@@ -154,7 +155,7 @@ def select_library(command: tuple[str, ...]) -> None:
         select(command)
         text = misfit_here(__version__)
         if text and launched_rank(os.environ) == 0:
-            click.echo(f"mpiio-ext: {text}: build or install mpiio_ext again", err=True)
+            echo(f"mpiio-ext: {text}: build or install mpiio_ext again", err=True)
     except LoadError as error:
         raise click.UsageError(str(error)) from error
 
@@ -166,7 +167,7 @@ def _warn_of_variables() -> None:
     found = unknown(os.environ)
     if launched_rank(os.environ) == 0:
         for name, near in found.items():
-            click.echo(f"mpiio-ext: {name} does not exist, and has no effect"
+            echo(f"mpiio-ext: {name} does not exist, and has no effect"
                        + (f"; did you mean {near}?" if near else ""), err=True)
 
 
@@ -278,4 +279,4 @@ def _show(launch: Launch) -> None:
 
     names: Any = (name for name in launch.environment if name == "LD_PRELOAD" or name.startswith("MPIOX_"))
     words = [f"{name}={launch.environment[name]}" for name in sorted(names)]
-    click.echo(shlex.join(["env", *words, *launch.arguments] if words else launch.arguments))
+    echo(shlex.join(["env", *words, *launch.arguments] if words else launch.arguments))

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Collection, Sequence
 
-import click
+from mpiio_ext.common.printing import echo, make_console, printable
 
 #: Columns of a table that goes into a pipe or a file.
 _PIPE_COLUMNS = 400
@@ -31,17 +31,17 @@ def print_table(
     title : above the table.
     bold : indices of rows that stand out.
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
     try:
-        from rich.console import Console
         from rich.table import Table
     except ModuleNotFoundError:
         widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         for row in ([title], heads, *rows) if title else (heads, *rows):
-            click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip())
+            echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip())
         return
     table = Table(title=title or None, title_justify="left")
     for number, head in enumerate(heads):
         table.add_column(head, overflow="fold", no_wrap=number == 0)
     for number, row in enumerate(rows):
         table.add_row(*row, style="bold" if number in bold else None)
-    Console(width=terminal_columns()).print(table, markup=False)
+    make_console(width=terminal_columns()).print(table)

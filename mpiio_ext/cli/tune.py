@@ -23,6 +23,7 @@ from mpiio_ext.common.commands import (
     tell,
 )
 from mpiio_ext.common.options import Duration
+from mpiio_ext.common.printing import echo
 from mpiio_ext.tune.job import Job, check_library, finish, metric_of, ranks_in
 from mpiio_ext.tune.job import tune as tune_job
 from mpiio_ext.tune.replayed import CALLS_TIME, file_of_kernel, replay_command
@@ -57,15 +58,15 @@ def _dry_run(job: Job) -> None:
         sources={item.spec.name: item.source for item in found if item.source != "default"},
     )
     space = job.space_for(Usage(ranks=ranks), present)
-    click.echo(f"space for {ranks} ranks (kinds of access are learnt from the first run):")
-    click.echo(f"  ways: {' '.join(space.ways)}")
+    echo(f"space for {ranks} ranks (kinds of access are learnt from the first run):")
+    echo(f"  ways: {' '.join(space.ways)}")
     if job.choose:
-        click.echo("  (native is left out if the first run shows that runs are better judged by --metric io)")
+        echo("  (native is left out if the first run shows that runs are better judged by --metric io)")
     rows = [(item.hint, item.values, sorted(item.ways)) for item in space.parameters]
-    click.echo("\n".join(report.space_lines(rows)))
-    click.echo("first settings, after the program as it is:")
+    echo("\n".join(report.space_lines(rows)))
+    echo("first settings, after the program as it is:")
     for point in space.starting_points():
-        click.echo(report.trial_line(point, space.setting_of(point)))
+        echo(report.trial_line(point, space.setting_of(point)))
 
 
 @click.command(cls=JsonCommand, context_settings={**HELP, "allow_interspersed_args": False})

@@ -27,10 +27,9 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-import click
-
 from mpiio_ext._load import family
 from mpiio_ext.common.descriptors import let_go
+from mpiio_ext.common.printing import echo
 from mpiio_ext.launchers import RANK_VARIABLES, job_name, launched_rank, launcher_family
 
 VARIABLE = "MPIOX_STATS_WITNESS"
@@ -120,7 +119,7 @@ def _watch(
         os.chdir("/")
         select.select([program], [], [])
         if not os.read(started, 1) and not _has(told["file"]):
-            click.echo(_line(init=_has(told["init"]), place=place, command=command), err=True)
+            echo(_line(init=_has(told["init"]), place=place, command=command), err=True)
     finally:
         os._exit(0)
 

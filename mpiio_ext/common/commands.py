@@ -27,6 +27,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from mpiio_ext.common.extras import needing
+from mpiio_ext.common.printing import echo, printable
 from mpiio_ext.errors import MpiioExtError
 
 #: Exit status: a failure or a negative finding; what was given cannot be used; Ctrl-C.
@@ -68,7 +69,7 @@ def json_file_option() -> Callable[[Command], Command]:
 def say_renamed(ctx: click.Context | None, old: str, new: str) -> None:
     """Say what an old spelling is now, on standard error."""
     if ctx is None or not ctx.resilient_parsing:
-        click.echo(f"{old} is now `{new}`; the old spelling goes with the next release", err=True)
+        echo(f"{old} is now `{new}`; the old spelling goes with the next release", err=True)
 
 
 class Renamed(click.Option):
@@ -133,10 +134,10 @@ def json_result(as_json: bool, output: Path | None = None) -> Iterator[Callable[
 
     def put(text: str) -> None:
         if output is None:
-            click.echo(text, printed)
+            echo(text, printed)
         else:
             write_whole(output, text + "\n")
-            click.echo(f"wrote {output}")
+            echo(f"wrote {output}")
 
     with contextlib.redirect_stdout(sys.stderr) if as_json and output is None else contextlib.nullcontext():
         yield put
@@ -166,7 +167,7 @@ class JsonCommand(click.Command):
 
 def tell(line: object) -> None:
     """Print an error or a warning, in the one form that they have, on standard error."""
-    click.echo(f"mpiio-ext: {line}", err=True)
+    echo(f"mpiio-ext: {line}", err=True)
 
 
 @contextlib.contextmanager
@@ -273,7 +274,7 @@ class LazyGroup(click.Group):
             text = kept_help([*ctx.command_path.split()[1:], *args])
             if text is None:
                 raise
-            click.echo(text)
+            echo(text)
             ctx.exit()
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -281,6 +282,9 @@ class LazyGroup(click.Group):
         with said():
             try:
                 return super().invoke(ctx)
+            except click.ClickException as error:  # names of what was given
+                error.message = printable(error.message)  # type: ignore[misc]
+                raise
             except ModuleNotFoundError:
                 with self._needing(ctx.invoked_subcommand or ""):
                     raise

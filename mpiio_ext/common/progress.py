@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from typing import Protocol
 
+from mpiio_ext.common.printing import echo, make_console
+
 
 class Advance(Protocol):
     """Moves the bar."""
@@ -75,7 +77,6 @@ def progress(
     if not (sys.stderr.isatty() and importlib.util.find_spec("rich") is not None if shown is None else shown):
         yield _Lines(total, step=step, between=between, every_s=every_s, name=name)
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
     from rich.text import Text
 
@@ -89,7 +90,7 @@ def progress(
             text = "-:--:--" if end_s is None else f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
             return Text(text, style="progress.remaining")
 
-    console = Console(stderr=True) if width is None else Console(stderr=True, force_terminal=True, width=width)
+    console = make_console(stderr=True, **({} if width is None else {"force_terminal": True, "width": width}))
     place = _Place(total)
     counted = "{task.fields[count]}" if isinstance(total, int) else "{task.percentage:>3.0f} %"
     left = (Left(), TextColumn("left")) if step else (TimeElapsedColumn(), Left())
@@ -124,4 +125,4 @@ class _Lines:
             return
         self._last_s = now_s
         line = f"{self._place.count(self._step, self._between)}, about {left:,.0f} s left{f': {text}' if text else ''}"
-        print(f"{self._name}: {line}" if self._name else line, file=sys.stderr, flush=True)
+        echo(f"{self._name}: {line}" if self._name else line, err=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import socket
 from typing import IO, Any
 
-import click
-
 import mpiio_ext
+from mpiio_ext.common.printing import echo_styled, printable
 from mpiio_ext.doctor.findings import Finding, State, worst
 
 _MARKS = {State.OK: "✓", State.WARNING: "!", State.ERROR: "✗"}
@@ -42,9 +41,10 @@ class Lines:
         self._marks = _MARKS if fancy else _PLAIN
         self._arrow = _ARROW if fancy else _PLAIN_ARROW
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, mark: str = "", **how: Any) -> None:
         encoding = getattr(self._stream, "encoding", None) or "ascii"
-        click.echo(text.encode(encoding, "replace").decode(encoding), file=self._stream, color=self._colors)
+        mark, text = (printable(part).encode(encoding, "replace").decode(encoding) for part in (mark, text))
+        echo_styled([(mark, how), (text, {})], self._stream, color=self._colors)
         self._stream.flush()
 
     def head(self, ranks: int) -> None:
@@ -54,8 +54,8 @@ class Lines:
 
     def add(self, finding: Finding) -> None:
         """Write one finding."""
-        mark = click.style(self._marks[finding.state], fg=_COLORS[finding.state], bold=True)
-        self._say(f"{mark} {finding.key:<{_KEY_WIDTH}} {finding.text}")
+        self._say(f" {finding.key:<{_KEY_WIDTH}} {finding.text}", self._marks[finding.state],
+                  fg=_COLORS[finding.state], bold=True)  # fmt: skip
         if finding.advice:
             self._say(f"  {'':<{_KEY_WIDTH}} {self._arrow} {finding.advice}")
 

@@ -12,6 +12,7 @@ import click
 
 from mpiio_ext.common.commands import FAILED, HELP, Command, LazyGroup, all_of, json_option, output_option, tell
 from mpiio_ext.common.options import Existing, Size
+from mpiio_ext.common.printing import echo
 from mpiio_ext.common.progress import Advance, progress
 from mpiio_ext.common.units import count_text, size_text
 from mpiio_ext.errors import MpiioExtError
@@ -85,15 +86,6 @@ def _bar(name: str) -> Iterator[Callable[[float], Advance]]:
         yield begin
 
 
-def _say(line: object) -> None:
-    """Print a line; bytes of names that are no UTF-8 are escaped."""
-    click.echo(_printable(str(line)))
-
-
-def _printable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 @click.command(context_settings=HELP)
 @_file()
 @output_option(type=click.Path(path_type=Path), metavar="OUT", help="The plain file.  [default: FILE.merged]")
@@ -119,7 +111,7 @@ def merge(
         done = work.merge(file, target, layout=layout, unfinished=unfinished, verified=verify,
                           threads=threads, advance=begin)  # fmt: skip
     how = f"{done.method}{', gone on with' if done.resumed else ''}{', compared' if verify else ''}"
-    _say(f"{done.target}: {done.size:,} B ({how})")
+    echo(f"{done.target}: {done.size:,} B ({how})")
     if done.unfinished:
         tell(f"{file}: was not closed: what no rank had written by then is missing, or zeros")
     _tell_foreign(done.left, ", and stays")
@@ -147,7 +139,7 @@ def split(
         done = work.split(file, target, Striping(unit, count), verified=verify, threads=threads,
                           advance=begin)  # fmt: skip
     how = f"{done.method}{', gone on with' if done.resumed else ''}{', compared' if verify else ''}"
-    _say(f"{done.target}: {done.size:,} B in {count_text(count, 'subfile')} ({how})")
+    echo(f"{done.target}: {done.size:,} B in {count_text(count, 'subfile')} ({how})")
 
 
 def _as_dict(stored: Stored, lengths: list[int], wrong: list[Finding]) -> dict[str, Any]:
@@ -184,23 +176,23 @@ def info(file: Path, layout: str, as_json: bool) -> None:
     lengths, wrong = examine(stored)
     shown = _as_dict(stored, lengths, wrong)
     if as_json:
-        click.echo(json.dumps(shown, indent=2))
+        echo(json.dumps(shown, indent=2))
         return
-    _say(f"{file}: {shown['size_bytes']:,} B in {count_text(stored.striping.count, 'subfile')} by units of "
+    echo(f"{file}: {shown['size_bytes']:,} B in {count_text(stored.striping.count, 'subfile')} by units of "
          f"{size_text(stored.striping.unit, exact=True)}, state {stored.state}, id {stored.ident}")  # fmt: skip
     print_table(("subfile", "size", "allocated"), [
         (_shown(one["path"], file), f"{one['size_bytes']:,} B", f"{one['allocated_bytes']:,} B")
         for one in shown["subfiles"]
     ])  # fmt: skip
     for line in in_lines(stored, wrong):
-        _say(line)
+        echo(line)
 
 
 def _shown(path: str, file: Path) -> str:
     """Return a path by the folder of the index, where it is in that."""
     with contextlib.suppress(ValueError):
         path = str(Path(path).relative_to(file.resolve().parent))
-    return _printable(path)
+    return path
 
 
 @click.command(context_settings=HELP)
@@ -233,11 +225,11 @@ def check(files: tuple[Path, ...], layout: str, as_json: bool) -> None:
             found.append({"path": str(one.folder), "count": len(one.subfiles), "size_bytes": one.size,
                           "subfiles": [{"path": str(path)} for path in one.subfiles], "problems": [problem]})
             if not as_json:
-                _say(one)
+                echo(one)
         if not paths and not orphans and not as_json:
-            _say(f"{file}: no file in it is stored as several")
+            echo(f"{file}: no file in it is stored as several")
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        echo(json.dumps(found, indent=2))
     raise SystemExit(max(status, FAILED if any(one["problems"] for one in found) else 0))
 
 
@@ -258,9 +250,9 @@ def _checked(file: Path, layout: str, *, quiet: bool) -> dict[str, Any]:
     lengths, wrong = problems(stored)
     found = _as_dict(stored, lengths, wrong)
     for line in () if quiet else in_lines(stored, wrong):
-        _say(line)
+        echo(line)
     if not wrong and not quiet:
-        _say(f"{file}: whole, {found['size_bytes']:,} B in {count_text(len(lengths), 'subfile')}")
+        echo(f"{file}: whole, {found['size_bytes']:,} B in {count_text(len(lengths), 'subfile')}")
     others = foreign_in(stored)
     if not quiet:
         _tell_foreign(others)
@@ -278,7 +270,7 @@ def mv(file: Path, target: Path) -> None:
     """
     from mpiio_ext.subfiles.move import move
 
-    _say(f"{file}: is {move(file, target)} now")
+    echo(f"{file}: is {move(file, target)} now")
 
 
 @click.command(context_settings=HELP)
@@ -309,7 +301,7 @@ def _remove(file: Path) -> int:
     from mpiio_ext.subfiles.remove import remove
 
     count, left = remove(file)
-    _say(f"{file}: removed with {count_text(count, 'subfile')}")
+    echo(f"{file}: removed with {count_text(count, 'subfile')}")
     _tell_foreign(left, ", and stays")
     return 0
 
@@ -321,14 +313,14 @@ def _remove_orphans(folder: Path, *, yes: bool) -> list[int]:
     found = orphans(folder)
     for one in found:
         if one.kept:
-            tell(_printable(str(one)))
+            tell(one)
         elif not yes:
-            _say(one)
+            echo(one)
         else:
             remove_orphan(one)
-            _say(f"{one.place}: removed with {count_text(len(one.subfiles), 'subfile')}, {one.size:,} B")
+            echo(f"{one.place}: removed with {count_text(len(one.subfiles), 'subfile')}, {one.size:,} B")
     if not found:
-        _say(f"{folder}: nothing in it is without an index")
+        echo(f"{folder}: nothing in it is without an index")
     elif not yes:
         tell("nothing was removed: --yes does that")
     return [FAILED if one.kept or not yes else 0 for one in found]
@@ -339,8 +331,7 @@ def _tell_foreign(paths: Sequence[Path], more: str = "") -> None:
     from mpiio_ext.subfiles.findings import named
 
     if paths:
-        tell(_printable(f"{paths[0].parent}: {named([path.name for path in paths])} in it: no subfile of this file"
-                        f"{more}"))  # fmt: skip
+        tell(f"{paths[0].parent}: {named([path.name for path in paths])} in it: no subfile of this file{more}")
 
 
 @click.command(context_settings=HELP)

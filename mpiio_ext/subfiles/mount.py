@@ -25,9 +25,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import click
-
 from mpiio_ext.common.extras import needing
+from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.findings import in_lines
@@ -221,7 +220,7 @@ def _wrong(stored: Stored) -> str:
 def _tell(words: str) -> None:
     """Say what is wrong on standard error, which in the background nobody has, and in the system's log."""
     line = f"mpiio-ext: {words}".encode("utf-8", "backslashreplace").decode()
-    click.echo(line, err=True)
+    echo(line, err=True)
     syslog.syslog(syslog.LOG_ERR, line)
 
 

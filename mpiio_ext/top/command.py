@@ -10,6 +10,7 @@ import click
 
 from mpiio_ext.common.commands import HELP, json_option
 from mpiio_ext.common.options import Duration
+from mpiio_ext.common.printing import echo
 from mpiio_ext.top import snapshot
 from mpiio_ext.top.snapshot import Follower, NoJobError, Snapshot, Watch
 
@@ -31,9 +32,9 @@ def _put_json(follower: Follower, interval_s: float) -> None:
     try:
         seen = _two_looks(follower, interval_s)
     except NoJobError as error:
-        click.echo(json.dumps(snapshot.as_json(error.seen), indent=1))
+        echo(json.dumps(snapshot.as_json(error.seen), indent=1))
         raise
-    click.echo(json.dumps(snapshot.as_json(seen), indent=1))
+    echo(json.dumps(snapshot.as_json(seen), indent=1))
 
 
 @click.command(context_settings=HELP)
@@ -73,6 +74,6 @@ def top(job: str | None, interval: float, once: bool, served: bool, port: int | 
     from mpiio_ext.top import screen
 
     if once or not sys.stdout.isatty():
-        click.echo(screen.once(_two_looks(follower, interval)))
+        echo(screen.once(_two_looks(follower, interval)))
         return
     screen.live(follower, interval)

@@ -8,8 +8,7 @@ import textwrap
 import time
 from collections.abc import Sequence
 
-import click
-
+from mpiio_ext.common.printing import echo
 from mpiio_ext.top.fitting import fitted, shares
 from mpiio_ext.top.snapshot import Follower, Snapshot
 from mpiio_ext.top.tables import job_list, notes, tables
@@ -88,7 +87,7 @@ def live(follower: Follower, interval_s: float) -> None:
         out.write(_LEAVE)
         out.flush()
     if follower.is_over(seen):
-        click.echo(once(seen))
+        echo(once(seen))
 
 
 def _draw(shown: Sequence[str], columns: int, rows: int) -> None:

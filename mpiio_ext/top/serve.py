@@ -39,11 +39,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import click
-
 from mpiio_ext.common.extras import needing
 from mpiio_ext.common.page import fill
 from mpiio_ext.common.plots.theme import THEMES, look
+from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.top.jobs import Rates
 from mpiio_ext.top.snapshot import Follower, Snapshot, Watch, Watched, as_json
@@ -301,14 +300,14 @@ def serve(name: str | None, interval_s: float, port: int) -> None:
                          ) from error  # fmt: skip
     threading.Thread(target=model.keep_looking, args=(server.shutdown,), daemon=True).start()
     number, host = server.server_address[1], os.uname().nodename
-    click.echo(server.url)
-    click.echo(f"From another machine, first: ssh -L {number}:{_ADDRESS}:{number} {host}")
+    echo(server.url)
+    echo(f"From another machine, first: ssh -L {number}:{_ADDRESS}:{number} {host}")
     ends = "Ctrl-C ends it" if name is None else "Ctrl-C ends it, and the end of the job"
-    click.echo(f"Who has the address sees what it shows. {ends}.")
+    echo(f"Who has the address sees what it shows. {ends}.")
     with contextlib.suppress(KeyboardInterrupt), server:
         server.serve_forever()
     content = model.content()
     if model.over and content is not None:
-        click.echo(f"The job ended at {content['ended']}.")
+        echo(f"The job ended at {content['ended']}.")
     if model.failure is not None:
         raise ServeError(f"jobs cannot be looked at any more: {model.failure}") from model.failure

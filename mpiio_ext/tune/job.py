@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext._load import family, get_library
+from mpiio_ext.common.printing import echo
 from mpiio_ext.common.progress import progress
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, plan
@@ -225,12 +226,12 @@ def _tell(result: Result, subject: Subject, output: Path, note: str) -> None:
     """Print the result; `note`: why files could be stored as several."""
     from mpiio_ext.tune import report
 
-    click.echo("\n".join(report.lines(result, subject)))
+    echo("\n".join(report.lines(result, subject)))
     if note:
-        click.echo(f"note: {note}: --subfiles tries to store it as several")
+        echo(f"note: {note}: --subfiles tries to store it as several")
     if result.verdict != "wins":
         kept = " (the one that is there is left as it was)" if output.exists() else ""
-        click.echo(f"no hints file is written{kept}")
+        echo(f"no hints file is written{kept}")
 
 
 def _write_hints(result: Result, job: Job, subject: Subject, output: Path) -> None:
@@ -242,9 +243,9 @@ def _write_hints(result: Result, job: Job, subject: Subject, output: Path) -> No
     head = [*report.header(result, subject), *job.about]
     text = hintsfile.text_of(job.own, job.glob, result.candidate, head, reasons)
     hintsfile.write(output, text)
-    click.echo(f"written: {output}; use it with: mpiio-ext run --hints-file {output} -- ...")
+    echo(f"written: {output}; use it with: mpiio-ext run --hints-file {output} -- ...")
     if os.environ.get("MPIOX_HINTS") and not job.about:  # of the user: mpiio-ext advise sets them itself
-        click.echo("  it includes the hints of MPIOX_HINTS and -H, which are stronger than a file: leave them away")
+        echo("  it includes the hints of MPIOX_HINTS and -H, which are stronger than a file: leave them away")
 
 
 def _write_page(result: Result, subject: Subject, file: Path) -> None:
@@ -253,7 +254,7 @@ def _write_page(result: Result, subject: Subject, file: Path) -> None:
     from mpiio_ext.tune.page import tuning_page
 
     write_whole(file, tuning_page(result, subject))
-    click.echo(f"page: {file}")
+    echo(f"page: {file}")
 
 
 def finish(result: Result, job: Job, budget_s: float, output: Path,

@@ -12,6 +12,7 @@ import click
 
 from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_option, json_result, renamed
 from mpiio_ext.common.options import Bandwidth, Counts, Duration, Size
+from mpiio_ext.common.printing import echo, make_console
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.units import size_text
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Geometry
@@ -124,10 +125,8 @@ def _table(outcomes: Sequence[Outcome], without: Sequence[str] = ()) -> Table:
 
 def _show(outcomes: Sequence[Outcome]) -> None:
     """Print a sweep as a table that nothing is cut of: with fewer columns where the terminal is narrow."""
-    from rich.console import Console
-
     one = outcomes[0]
-    console, measuring = Console(), Console(width=10_000)
+    console, measuring = make_console(), make_console(width=10_000)
     table = _table(outcomes)
     if console.is_terminal and measuring.measure(table).maximum > console.width:
         table = _table(outcomes, _LESS)
@@ -255,7 +254,7 @@ def locks(
         )  # fmt: skip
         if plot is not None:
             draw(outcomes, plot)
-            click.echo(f"wrote {plot}")
+            echo(f"wrote {plot}")
         if as_json:
             put(json.dumps(_as_json(outcomes, per_server), indent=2))
         else:

@@ -14,8 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
-import click
-
+from mpiio_ext.common.printing import echo
 from mpiio_ext.pioneer.engine.coverage import engine_name
 from mpiio_ext.pioneer.engine.plan import Plan
 
@@ -41,7 +40,7 @@ def _watch(plan: Plan, rank: int, standing: Callable[[], int], report_s: float, 
         now = standing()
         waited_s, last = (waited_s + step_s if now == last else 0.0), now
         if waited_s >= patience_s:
-            click.echo(f"mpiio-ext: replay: rank {rank}: no progress for {waited_s:g} s: {description(plan, now)}",
+            echo(f"mpiio-ext: replay: rank {rank}: no progress for {waited_s:g} s: {description(plan, now)}",
                        file=sys.stderr)  # fmt: skip
             patience_s *= 2
 

@@ -17,6 +17,7 @@ import click
 
 from mpiio_ext.common.commands import HELP, renamed, tell
 from mpiio_ext.common.options import Duration
+from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import MpiioExtError
 
 _FOLDER = click.Path(path_type=Path)
@@ -51,7 +52,7 @@ class _Watch:
 
         changed, bad = sync(self._folder, self._text(), whole=self._whole)
         for line in changed:
-            print(line, flush=True)
+            echo(line)
         for line in bad:
             if line not in self._told:
                 tell(f"left out: {line}")
@@ -172,11 +173,11 @@ def script(which: str | None, folder: Path, check: bool) -> None:
         if why:
             tell(why)
         else:
-            click.echo(f"{folder.absolute()}: {_user()} can write there")
+            echo(f"{folder.absolute()}: {_user()} can write there")
         raise SystemExit(2 if why else 0)
     if which is None:
         raise click.UsageError("say prolog or epilog, or --permissions")
     text = files("mpiio_ext.delegates.arbiter.slurm").joinpath("tell.sh").read_text(encoding="utf-8")
     full = folder.absolute()
-    click.echo(text.replace("@FOLDER@", shlex.quote(str(full))).replace("@STATE@", _SCRIPTS[which])
+    echo(text.replace("@FOLDER@", shlex.quote(str(full))).replace("@STATE@", _SCRIPTS[which])
                .replace("@WHICH@", which), nl=False)

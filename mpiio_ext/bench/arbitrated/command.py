@@ -18,6 +18,7 @@ from mpiio_ext.bench.compare.launches import describe_environment
 from mpiio_ext.bench.errors import EXIT_RUN, SetupError
 from mpiio_ext.common.commands import HELP, renamed, said
 from mpiio_ext.common.options import Duration
+from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 
 _FOLDER = click.Path(path_type=Path)
@@ -59,10 +60,10 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
     found = results.document(runs, curves, configuration, environment)
     paths = results.write(into, found)
     for line in results.lines(found):
-        click.echo(line)
-    click.echo(f"results: {', '.join(each.name for each in paths)} in {into}")
+        echo(line)
+    echo(f"results: {', '.join(each.name for each in paths)} in {into}")
     if (into / "results.json").is_file():
-        click.echo(f"report: {_add_to_report(into)}")
+        echo(f"report: {_add_to_report(into)}")
 
 
 @click.command(context_settings={**HELP, "show_default": True})

@@ -21,6 +21,7 @@ from mpiio_ext.bench.errors import EXIT_RUN, EXIT_USAGE, EXIT_VERIFY, BenchError
 from mpiio_ext.bench.place import make_folder
 from mpiio_ext.common.children import run
 from mpiio_ext.common.commands import said
+from mpiio_ext.common.printing import make_console
 
 #: How the micro-benchmark accesses the file: the values of its --access.
 ACCESSES = ("collective", "independent", "nonblocking", "nonblocking_collective", "split")
@@ -170,7 +171,7 @@ def describe_environment(installations: Sequence[Installation], folder: Path, **
 
 def console_of_results() -> Console:
     """Return the console for tables: as wide as the terminal, or wide enough for all columns in a file."""
-    return Console(width=None if sys.stdout.isatty() else 220)
+    return make_console(width=None if sys.stdout.isatty() else 220)
 
 
 @contextlib.contextmanager

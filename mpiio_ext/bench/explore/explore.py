@@ -30,6 +30,7 @@ from mpiio_ext.bench.explore.results import Run
 from mpiio_ext.bench.explore.spec import Spec
 from mpiio_ext.bench.place import check_shared, keeping, make_folder, make_output
 from mpiio_ext.bench.terminal import progress_of_rank_0
+from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
@@ -253,10 +254,10 @@ def _finish(options: Options, output: Path, found: dict[str, Any], runs: Sequenc
         except MpiioExtError as error:
             raise SetupError(f"the curves are not stored: {error}; results are in {output}") from error
     for line in (*options.notes, *results.lines(found["summary"])):
-        print(line)
-    print(f"results: {', '.join(path.name for path in paths)} in {output}", flush=True)
+        echo(line)
+    echo(f"results: {', '.join(path.name for path in paths)} in {output}")
     if runs and not failed:
-        print(f"  mpiio-ext delegates arbitrate simulate --forge {output / 'curves.csv'}", flush=True)
+        echo(f"  mpiio-ext delegates arbitrate simulate --forge {output / 'curves.csv'}")
 
 
 def explore(comm: MPI.Intracomm, options: Options) -> Path:

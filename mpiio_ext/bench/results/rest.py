@@ -15,6 +15,7 @@ from rich.console import Console
 
 from mpiio_ext.bench.results.files import write_results
 from mpiio_ext.bench.results.table import print_table, print_worth
+from mpiio_ext.common.printing import make_console
 from mpiio_ext.common.results import Absent, measure
 from mpiio_ext.report.load import rows_of
 
@@ -46,11 +47,11 @@ def _finish(output: Path, title: str) -> None:
     write_results(output, environment=document["environment"], configuration=document["configuration"], rows=rows,
                   absent=[Absent(**item) for item in document["absent"]], failure=document["failure"])
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        table = Console(file=nowhere, width=WIDTH, record=True)
+        table = make_console(file=nowhere, width=WIDTH, record=True)
         print_table(table, measure(rows))
         print_worth(table, measure(rows))
         table.save_text(str(output / "table.txt"))
-    console = Console(width=WIDTH, no_color=not sys.stdout.isatty() or None)
+    console = make_console(width=WIDTH, no_color=not sys.stdout.isatty() or None)
     print_worth(console, measure(rows))
     page = write_page(console, output, title) if title else None
     if page is not None:

@@ -1,0 +1,64 @@
+r"""Printing of what commands print: names of files, jobs and programs must not reach a terminal as commands of it.
+
+Problem. A name may hold any byte: an escape sequence in it moves the cursor, sets the title, or types an answer.
+
+Algorithm. Characters that control a terminal, turn the direction of text or are no text at all become ``\u001b``, which
+JSON reads as the same character. What we draw ourselves, colours and tables, is styled after that.
+
+Guarantees. Commands print by these functions only (a test finds others). Ends of lines and tabs stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+#: C0 and C1 controls, marks and overrides of direction, other ends of lines, lone surrogates (bytes that are no UTF-8).
+_NO_TEXT = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
+
+
+def printable(text: object) -> str:
+    """Return a text as a terminal may have it."""
+    return _NO_TEXT.sub(lambda found: f"\\u{ord(found[0]):04x}", str(text))
+
+
+def echo(text: object = "", file: IO[Any] | None = None, *, nl: bool = True, err: bool = False) -> None:
+    """Print a text, as `click.echo` does."""
+    click.echo(printable(text), file, nl=nl, err=err)
+
+
+def echo_styled(parts: Iterable[tuple[object, dict[str, Any]]], file: IO[Any] | None = None, *,
+                color: bool | None = None) -> None:  # fmt: skip
+    """Print a line of parts, each with its arguments of `click.style`: none, no style."""
+    line = "".join(click.style(printable(text), **how) if how else printable(text) for text, how in parts)
+    click.echo(line, file, color=color)
+
+
+def page(blocks: Iterable[str]) -> None:
+    """Show texts in a pager."""
+    click.echo_via_pager(map(printable, blocks))
+
+
+def make_console(**named: Any) -> Console:
+    """Return a console of rich, which reads no markup in texts; the arguments are those of its class."""
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class Printable(Console):
+        """A console that shows no control character of a text."""
+
+        def render_str(self, text: str, **named: Any) -> Text:  # before a table measures it
+            return super().render_str(printable(text), **named)
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    return Printable(**{"markup": False, "emoji": False, **named})
