@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import click
 
 from mpiio_ext.analytics.cli_output import areas_of, dumps, miner_of, origin_option, save, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import HELP, json_option, output_option, tell
+from mpiio_ext.common.commands import FAILED, HELP, json_option, output_option, tell
 from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.options import Bandwidth
 from mpiio_ext.common.printing import echo, echo_styled
@@ -101,7 +102,7 @@ def job(
 
 
 @click.command("logs", context_settings=HELP)
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.darshan...")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.darshan|FOLDER...")
 @output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page; of one job.")
 @json_option()
 @click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day.")
@@ -114,16 +115,20 @@ def job(
 @click.option("--one-job", is_flag=True, help="The logs are of one job, whatever their IDs of jobs.")
 @_LOW
 def logs(
-    files: tuple[Path, ...], output: Path | None, as_json: bool, anonymous: bool, areas: Path | None, interactive: bool,
+    paths: tuple[Path, ...], output: Path | None, as_json: bool, anonymous: bool, areas: Path | None, interactive: bool,
     site: Path | None, sources: tuple[Path, ...], file_system: str | None, one_job: bool, low_bandwidth: float,
 ) -> None:  # fmt: skip
-    """Diagnose Darshan logs at once, without a set-up or a store; logs with one ID of a job are told together."""
+    """Diagnose Darshan logs at once, without a set-up or a store; logs with one ID of a job are told together.
+
+    Exit status 1: a log is cut off, damaged or cannot be read; what is intact was used.
+    """
     from mpiio_ext.analytics.report.logs import by_job, is_empty
 
     found = areas_of(areas)
     anonymous = anonymous or found is not None
     system = _system(site, sources)
-    whole, unread = _converted(files, anonymous)
+    files = _files(paths)
+    whole, unread, hurt = _converted(files, anonymous)
     jobs = by_job(whole, one_job=one_job)
     jobs = [dataclasses.replace(one, unread=_unread(one, unread, len(jobs))) for one in jobs]
     if output is not None and len(jobs) > 1:
@@ -142,6 +147,24 @@ def logs(
             _tell(one.told(found, anonymous, low_bandwidth), output, as_json, interactive)
     if all(is_empty(one.tables) for one in jobs):
         raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
+    if hurt:
+        sys.exit(FAILED)
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    """Return the logs that are given, and those in and below folders that are given."""
+    from mpiio_ext.analytics.sources.darshan import SOURCE
+
+    files = []
+    for path in paths:
+        found = sorted(each for pattern in SOURCE.PATTERNS for each in path.rglob(pattern)) if path.is_dir() else [path]
+        if not found:
+            raise AnalyticsError(f"{path}: no log of Darshan in this folder ({', '.join(SOURCE.PATTERNS)})")
+        for each in found:
+            if not each.is_file():
+                raise AnalyticsError(cannot_read(each, missing()))
+        files += found
+    return files
 
 
 def _unread(one: Logs, unread: Sequence[str], jobs: int) -> list[str]:
@@ -197,15 +220,16 @@ def _disks(
 
 def _converted(
     files: Sequence[Path], anonymous: bool
-) -> tuple[list[tuple[Path, dict[str, pa.Table]]], list[str]]:
-    """Return the tables of each log, and those that cannot be read, which stderr tells; an error if none can."""
-    from mpiio_ext.analytics.report.logs import converted
+) -> tuple[list[tuple[Path, dict[str, pa.Table]]], list[str], bool]:
+    """Return the tables of each log; those that cannot be read, which stderr tells; whether any is cut or damaged.
 
-    for path in files:
-        if not path.is_file():
-            raise AnalyticsError(cannot_read(path, missing()))
-    found, unread = [], []
+    An error if none can be read.
+    """
+    from mpiio_ext.analytics.report.logs import converted, is_hurt
+
+    found, unread, hurt = [], [], False
     for path, outcome, tables in converted(files):
+        hurt |= is_hurt(outcome)
         if outcome.status != "whole":
             reason = outcome.status if anonymous else f"{path}: {outcome.status}: {outcome.reason}"
             tell(reason)
@@ -215,7 +239,7 @@ def _converted(
             unread.append(path.name)
     if not found:
         raise AnalyticsError("no log could be read")
-    return found, unread
+    return found, unread, hurt
 
 
 def _tell(told: Told, output: Path | None, as_json: bool, interactive: bool) -> None:

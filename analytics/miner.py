@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import Setup, load_setup
+from mpiio_ext.errors import MpiioExtWarning
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.query import Tuples
@@ -77,7 +78,7 @@ class IOMiner:
             raise AnalyticsError('/inputs: the set-up names no logs; write for example {"darshan": ["/logs/darshan"]}')
         report = fill(self.setup, start_date, end_date, quiet=quiet)
         if not self.catalog.manifest.files:
-            warnings.warn(f"the store has no rows:\n{report}", stacklevel=2)
+            warnings.warn(f"the store has no rows:\n{report}", MpiioExtWarning, stacklevel=2)
         if self.setup.placement is not None:
             from mpiio_ext.analytics.store.placement import place
 

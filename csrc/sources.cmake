@@ -299,6 +299,7 @@ set(MPIOX_TOOLS_SOURCES
     csrc/tools/analytics/mpiox_darshan_layout.c
     csrc/tools/analytics/mpiox_darshan_library.c
     csrc/tools/analytics/mpiox_darshan_log.c
+    csrc/tools/analytics/mpiox_darshan_regions.c
     csrc/tools/analytics/mpiox_darshan_rows.c
     csrc/tools/analytics/mpiox_darshan_summary.c
     csrc/tools/analytics/mpiox_critical_path.c

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ArgumentError", "FileSystemError", "LoadError", "MpiioExtError"]
+__all__ = ["ArgumentError", "FileSystemError", "LoadError", "MpiioExtError", "MpiioExtWarning"]
 
 
 class MpiioExtError(Exception):
@@ -14,6 +14,10 @@ class MpiioExtError(Exception):
     """
 
     exit_status = 2
+
+
+class MpiioExtWarning(UserWarning, RuntimeWarning):
+    """A warning of mpiio_ext: commands print these, and none of other packages."""
 
 
 class LoadError(MpiioExtError, ImportError):

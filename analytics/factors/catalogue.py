@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from mpiio_ext.analytics.factors import paper, pattern, sharing, storage
 from mpiio_ext.analytics.factors.registry import Factor, register, registered
-from mpiio_ext.errors import ArgumentError
+from mpiio_ext.errors import ArgumentError, MpiioExtWarning
 
 #: Group of entry points.
 ENTRY_POINTS = "mpiio_ext.analytics.factors"
@@ -34,7 +34,7 @@ def _load_entry_points() -> None:
             if found.name not in registered():
                 register(found)
         except Exception as error:  # a stranger's code may raise anything
-            warnings.warn(f"factor {point.name} ({point.value}) is left out: {error}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"factor {point.name} ({point.value}) is left out: {error}", MpiioExtWarning, stacklevel=2)
 
 
 def factors(direction: str | None = None) -> dict[str, Factor]:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: USER_PROGRAM_idJOB-PROCESS_..., as Darshan names its logs.
 _ID_IN_NAME = re.compile(r"_id(\d+)(?=[-_])")
+#: What mpiox_darshan_log.c and `with_daos` say of a part that is cut off or damaged.
+_HURT = re.compile(r"(?:^|; )(?:[\w-]+|file names|mount points) left out: | (?:may lack records|is cut|is damaged)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +120,11 @@ def job_in_name(name: str) -> int | None:
 def is_empty(tables: Mapping[str, pa.Table]) -> bool:
     """Return whether the logs of a job have lost the records of all their files."""
     return not tables["darshan_file"].num_rows and any(tables["darshan_job"]["partial"].to_pylist())
+
+
+def is_hurt(outcome: Outcome) -> bool:
+    """Return whether a log has lost something since Darshan wrote it; not what Darshan left out in the run."""
+    return outcome.status == "skipped" or _HURT.search(outcome.reason) is not None
 
 
 def converted(files: Sequence[Path]) -> list[tuple[Path, Outcome, dict[str, pa.Table]]]:

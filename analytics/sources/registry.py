@@ -18,6 +18,7 @@ from mpiio_ext.analytics.sources.base import Connector, Converted, Head, Period,
 from mpiio_ext.analytics.sources.content import head_of
 from mpiio_ext.analytics.sources.numbers import zone_of
 from mpiio_ext.analytics.sources.records import Records, SourceError
+from mpiio_ext.errors import MpiioExtWarning
 
 #: Group of the entry points by which other packages add sources; name = source.
 ENTRY_POINTS = "mpiio_ext.analytics.connectors"
@@ -85,7 +86,8 @@ def _others() -> dict[str, Source]:
                 raise ValueError(f"it is called {loaded.NAME!r}")
             found[entry.name] = loaded if isinstance(loaded, Source) else _Other(loaded)
         except Exception as error:  # whatever another package does on import
-            warnings.warn(f"connector {entry.name} ({entry.value}) is left out: {error}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"connector {entry.name} ({entry.value}) is left out: {error}", MpiioExtWarning,
+                          stacklevel=2)  # fmt: skip
     return found
 
 

@@ -19,6 +19,7 @@ import importlib
 import itertools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,7 +29,7 @@ from click.shell_completion import CompletionItem
 
 from mpiio_ext.common.extras import needing
 from mpiio_ext.common.printing import echo, printable
-from mpiio_ext.errors import MpiioExtError
+from mpiio_ext.errors import MpiioExtError, MpiioExtWarning
 
 #: Exit status: a failure or a negative finding; what was given cannot be used; Ctrl-C.
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
@@ -209,6 +210,25 @@ def _let_go() -> None:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
+@contextlib.contextmanager
+def own_warnings() -> Iterator[None]:
+    """Let warnings of the package be lines, and those of libraries, which concern who writes programs, none.
+
+    Whoever asks Python for warnings (``-W``, PYTHONWARNINGS) gets them as ever.
+    """
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, *_arguments: Any, **_named: Any) -> None:
+        if isinstance(message, MpiioExtWarning):
+            tell(message)
+
+    try:
+        warnings.showwarning = shown if sys.warnoptions else show
+        yield
+    finally:
+        warnings.showwarning = shown
+
+
 def kept_help(words: Sequence[str]) -> str | None:
     """Return the help that a command line asks for, of a command that cannot be imported without its extra.
 
@@ -279,7 +299,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the package is a line for each mistake, and the exit status."""
-        with said():
+        with said(), own_warnings():
             try:
                 return super().invoke(ctx)
             except click.ClickException as error:  # names of what was given

@@ -23,7 +23,7 @@ import pytest
 pytest.importorskip("darshan")
 
 from support import cbuild
-from support.darshan_logs import Job, Log, make_log, packaged_logs
+from support.darshan_logs import Job, Log, make_log, packaged_logs, place_of
 
 CONVERT = """
 import json, sys
@@ -147,6 +147,9 @@ def test_cut_off_anywhere(tmp_path: pathlib.Path) -> None:
     outcomes, jobs, _ = converted(tmp_path, [*map(str, cuts), "whole"])
     assert outcomes["whole"][0] == "whole"
     wanted = jobs["whole"]
+    log = Log.parse(data)
+    (posix_bytes,) = struct.unpack_from("<q", log.module("POSIX"), 16 + 8 * 15)  # of one record: POSIX_BYTES_WRITTEN
+    assert 0 < posix_bytes < wanted["bytes_written"]
     seen = Counter(outcomes[str(cut)][0] for cut in cuts)
     assert seen["skipped"] > 5
     assert seen["partial"] > 5
@@ -156,10 +159,38 @@ def test_cut_off_anywhere(tmp_path: pathlib.Path) -> None:
             assert status == "skipped", cut
         if status != "partial":
             continue
-        assert " left out: " in reason
+        assert " left out: the log is cut off before its end" in reason or " is cut off" in reason
         job = jobs[str(cut)]
-        assert job["bytes_written"] in (None, wanted["bytes_written"])  # never a part of a sum
+        lost = {name for name in ("POSIX", "STDIO") if f"{name} left out" in reason}
+        assert job["bytes_written"] == (None if "POSIX" in lost else posix_bytes if lost else wanted["bytes_written"])
         assert job["start_time"] == wanted["start_time"]
+
+
+@pytest.mark.parametrize("short", [1, 10, 50])
+@pytest.mark.parametrize("name", ["POSIX", "STDIO", "MPI-IO", "LUSTRE"])
+def test_a_region_that_ends_too_early(name: str, short: int, tmp_path: pathlib.Path) -> None:
+    """libdarshan-util gives a part of its records, or those of the next region, without a word: it is left out."""
+    data = small("sample.darshan")
+    log = Log.parse(data)
+    place = place_of(name, log.version)
+    given = bytearray(data)  # the header gives it too few bytes
+    struct.pack_into("<Q", given, 24 + 16 * (place + 1) + 8, len(log.modules[place][1]) - short)
+    log.modules[place] = log.modules[place][0], log.modules[place][1][:-short]
+    (tmp_path / "short").write_bytes(log.pack())
+    (tmp_path / "given").write_bytes(given)
+    (tmp_path / "whole").write_bytes(data)
+    outcomes, jobs, _ = converted(tmp_path, ["short", "given", "whole"])
+    assert outcomes["whole"][0] == "whole"
+    if (name, short) == ("STDIO", 50):  # two streams of 128, which are a rank's each: nothing of the others is cut
+        assert outcomes["given"][1] == "STDIO may lack records: behind it are bytes that the header gives to none"
+        return
+    assert outcomes["short"][:2] == ("partial", f"{name} left out: its bytes are cut off or damaged")
+    assert outcomes["given"] == outcomes["short"]
+    moved = [[jobs[log][f"bytes_{way}"] for way in ("read", "written")] for log in ("short", "whole")]
+    if name == "POSIX":
+        assert moved[0] == [None, None]
+    else:
+        assert (moved[0] == moved[1]) == (name != "STDIO") and None not in moved[0]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pathlib
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +20,7 @@ from mpiio_ext.analytics.report.findings import Known
 from mpiio_ext.analytics.report.logs import by_job, converted
 from mpiio_ext.analytics.report.steps import of_job
 from mpiio_ext.cli import main
+from support.darshan_logs import Job, Log, make_log, place_of, posix
 from support.job_logs import written_log
 from tests.support.html_page import Page
 
@@ -25,14 +28,14 @@ SAMPLES = pathlib.Path(__file__).parent.parent / "samples" / "diagnosis"
 GB = 1 << 30
 
 
-def run(*arguments: object) -> Result:
+def run(*arguments: object, status: int = 0) -> Result:
     done = CliRunner().invoke(main, ["analyze", *map(str, arguments)])
-    assert done.exit_code == 0, done.output + repr(done.exception)
+    assert done.exit_code == status, done.output + repr(done.exception)
     return done
 
 
-def told(logs: Sequence[pathlib.Path], *options: str) -> Any:
-    return json.loads(run("logs", "--json", *options, *logs).stdout)
+def told(logs: Sequence[pathlib.Path], *options: str, status: int = 0) -> Any:
+    return json.loads(run("logs", "--json", *options, *logs, status=status).stdout)
 
 
 def test_logs_side_by_side_by_the_union_of_time(tmp_path: pathlib.Path) -> None:
@@ -71,6 +74,49 @@ def test_three_steps_in_turn(tmp_path: pathlib.Path) -> None:
     assert "3 logs, one after the other:" in text and "No cause was found" in text
 
 
+def test_a_folder_stands_for_the_logs_in_it(tmp_path: pathlib.Path) -> None:
+    for k in range(3):
+        written_log(tmp_path / "logs" / str(k) / f"{k}.darshan", (100 * k, 100 * k + 50), (1, 21))
+    (tmp_path / "logs" / "notes.txt").write_text("no log")
+    (found,) = told([tmp_path / "logs"])
+    assert [step["log"] for step in found["steps"]] == ["0.darshan", "1.darshan", "2.darshan"]
+    (tmp_path / "empty").mkdir()
+    done = CliRunner().invoke(main, ["analyze", "logs", str(tmp_path / "empty")])
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "empty: no log of Darshan in this folder (*.darshan, *.darshan_partial)" in done.stderr
+
+
+def test_a_log_that_is_cut_off_tells_what_is_intact_and_ends_with_1(tmp_path: pathlib.Path) -> None:
+    whole = written_log(tmp_path / "whole.darshan", (0, 100), (10, 60))
+    data = whole.read_bytes()
+    cut, posix = tmp_path / "cut.darshan", Log.parse(data)
+    posix.modules[place_of("STDIO", posix.version)] = 2, posix.modules[place_of("POSIX", posix.version)][1]
+    cut.write_bytes(posix.pack()[:-5])
+    done = CliRunner().invoke(main, ["analyze", "logs", str(cut)])
+    assert done.exit_code == 1
+    assert "cut.darshan: partial: STDIO left out: the log is cut off before its end\n" in done.stderr
+    facts = [line for line in run("logs", whole).stdout.splitlines() if line.startswith("  read, written")]
+    assert facts[0] in done.stdout and "not known" not in facts[0]
+    assert "a log is partial: what it has lost is not counted" in done.stdout
+
+
+def test_warnings_of_libraries_are_no_lines(tmp_path: pathlib.Path) -> None:
+    """numpy's of a sum that is no number, matplotlib's of letters that its font lacks; ours stay."""
+    log = tmp_path / "a.darshan"
+    counters, times = dict.fromkeys(range(60), 5), {k: 1.0 + k for k in range(17)}
+    endless = posix(2, 0, dict.fromkeys(range(60), 2**62), dict.fromkeys(range(17), np.inf))
+    log.write_bytes(make_log(Job(exe="/bin/\u4e2d"), {1: "/a/\u4e2d\u6587", 2: "/b"},
+                             {"POSIX": (4, posix(1, 0, counters, times) + endless)}))  # fmt: skip
+    code = ("import warnings, sys, click; from mpiio_ext.common.commands import own_warnings\n"
+            "from mpiio_ext.errors import MpiioExtWarning\nfrom mpiio_ext.cli import main\n"
+            "with own_warnings(): warnings.warn('ours', MpiioExtWarning); warnings.warn('theirs')\n"
+            "main(sys.argv[1:])")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code, "analyze", "logs", log, "-o", tmp_path / "a.html"], text=True,
+                          capture_output=True, timeout=120, check=True)  # fmt: skip
+    assert done.stderr.splitlines()[0] == "mpiio-ext: ours" and len(done.stderr.splitlines()) == 2, done.stderr
+    assert "a.html: " in done.stderr
+
+
 def test_logs_of_two_jobs_mixed(tmp_path: pathlib.Path) -> None:
     logs = [written_log(tmp_path / f"{job}{k}.darshan", (100 * k, 100 * k + length), (1, end), job_id=job)
             for k in range(3) for job, length, end in ((7, 50, 21), (8, 80, 5))]  # fmt: skip
@@ -104,17 +150,17 @@ def test_a_log_that_cannot_be_read_is_told_where_the_job_is(tmp_path: pathlib.Pa
             for k in range(3)]  # fmt: skip
     logs[1].write_bytes(logs[1].read_bytes()[:300])
     words = "1 log, of which nothing is counted"
-    assert told(logs)[0]["facts"]["read, written"] == "0 B, 67.1 MB"  # not 67,108,864 B
-    assert told(logs)[0]["facts"]["not read"] == f"{words}: 1.darshan"
-    assert f"{words}: 1.darshan" in run("logs", *logs).stdout
-    assert told(logs, "--anonymous")[0]["facts"]["not read"] == words
-    run("logs", *logs, "-o", tmp_path / "job.html")
+    assert told(logs, status=1)[0]["facts"]["read, written"] == "0 B, 67.1 MB"  # not 67,108,864 B
+    assert told(logs, status=1)[0]["facts"]["not read"] == f"{words}: 1.darshan"
+    assert f"{words}: 1.darshan" in run("logs", *logs, status=1).stdout
+    assert told(logs, "--anonymous", status=1)[0]["facts"]["not read"] == words
+    run("logs", *logs, "-o", tmp_path / "job.html", status=1)
     assert words in (tmp_path / "job.html").read_text()
     logs.append(written_log(tmp_path / "other.darshan", (0, 9), (1, 2), job_id=9))
     named = tmp_path / "me_app_id9-1_1-1-1-1_1.darshan"
     named.write_bytes(logs[1].read_bytes())
     nobody = "1.darshan (nobody knows whose it is)"
-    assert [job["facts"]["not read"] for job in told([*logs, named])] == [
+    assert [job["facts"]["not read"] for job in told([*logs, named], status=1)] == [
         f"{words}: {nobody}", f"2 logs, of which nothing is counted: {nobody}, {named.name}"]  # fmt: skip
 
 

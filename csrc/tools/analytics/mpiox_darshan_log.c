@@ -6,9 +6,10 @@
  *
  * Algorithm. What can be checked without the library comes first: a regular file, its size, the magic number, the text
  * of the version. Then each part is read; one that fails is blamed with a reason, the log is opened anew and read
- * without it. (Crashes: mpiox_darshan_isolated.c.) A module of which any byte cannot be read is left out as a whole:
- * sums over a part of the ranks would be wrong numbers, and absent is not wrong. Without POSIX or STDIO, though the log
- * has it, what is added up over both is absent, too.
+ * without it. (Crashes: mpiox_darshan_isolated.c.) A module of which any byte cannot be read is left out as a whole
+ * (mpiox_darshan_regions.c): sums over a part of the ranks would be wrong numbers, and absent is not wrong. Without
+ * POSIX, though the log has it, what is added up over POSIX and STDIO is absent, too; without STDIO it is that of
+ * POSIX.
  *
  * Guarantees. Every log gets exactly one row among the logs. The ID of a log depends on its job and on its file's name
  * alone.
@@ -28,13 +29,20 @@
 #include <unistd.h>
 
 #include "mpiox_darshan_files.h"
+#include "mpiox_darshan_regions.h"
 #include "mpiox_darshan_summary.h"
 #include "mpiox_error.h"
 
 #define MAGIC 6567223ULL
 
 enum { POSIX_1_BYTES = 680 };
-enum { RECORD_BYTES = 1 << 15, TEXT_BYTES = 8192, REASON_BYTES = 2048, MODULES_BYTES = 1024, MAX_MODULES = 64 };
+enum {
+    RECORD_BYTES = 1 << 15,
+    TEXT_BYTES = 8192,
+    REASON_BYTES = 2048,
+    MODULES_BYTES = 1024,
+    MAX_MODULES = MPIOX_DARSHAN_MAX_MODULES
+};
 
 /* Names of the modules by index; an index beyond them gets a number. */
 static const char *const module_names[] = {
@@ -76,6 +84,7 @@ typedef struct log_reader {
     int mount_count;
     mpiox_darshan_files files;
     mpiox_darshan_summary summary;
+    mpiox_darshan_regions regions;
     int64_t record[RECORD_BYTES / sizeof(int64_t)];
 } log_reader;
 
@@ -223,6 +232,33 @@ static int read_job(log_reader *reader)
         return blame(reader, MPIOX_DARSHAN_STAGE_OPEN,
                      "is damaged: its job has an impossible start or number of ranks");
     return 0;
+}
+
+/* Blame the parts whose bytes are not all there: the library would take what there is for all. */
+static void check_regions(log_reader *reader)
+{
+    static const struct {
+        int module, stage;
+    } parts[] = {{MODULE_POSIX, MPIOX_DARSHAN_STAGE_POSIX},
+                 {MODULE_STDIO, MPIOX_DARSHAN_STAGE_STDIO},
+                 {MODULE_MPIIO, MPIOX_DARSHAN_STAGE_MPIIO},
+                 {MODULE_LUSTRE, MPIOX_DARSHAN_STAGE_LUSTRE}};
+    static const char *const why[] = {"", "", "the log is cut off before its end", "its bytes are cut off or damaged"};
+    mpiox_darshan_regions *found = &reader->regions;
+    uint64_t used = 0;
+
+    for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+        used |= 1ULL << parts[k].module;
+    mpiox_darshan_regions_check(reader->library, reader->path, used, &reader->progress->beat, found);
+    if (found->names != MPIOX_DARSHAN_WHOLE)
+        blame(reader, MPIOX_DARSHAN_STAGE_NAMES, why[found->names]);
+    for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++) {
+        int *state = &found->modules[parts[k].module];
+        if (*state <= MPIOX_DARSHAN_GAP)
+            continue;
+        blame(reader, parts[k].stage, why[*state]);
+        *state = MPIOX_DARSHAN_WHOLE; /* explained by its stage */
+    }
 }
 
 static int read_modules(log_reader *reader)
@@ -374,13 +410,6 @@ static int64_t identity(const log_reader *reader)
     return hash != 0 ? (int64_t)hash : 1;
 }
 
-/* POSIX or STDIO is in the log and could not be read: what is added up over both is not known. */
-static int activity_is_lost(const log_reader *reader)
-{
-    return reader->blame.why[MPIOX_DARSHAN_STAGE_POSIX][0] != '\0' ||
-           reader->blame.why[MPIOX_DARSHAN_STAGE_STDIO][0] != '\0';
-}
-
 static void forget_activity(mpiox_darshan_slot *slots)
 {
     static const int others[] = {
@@ -515,6 +544,13 @@ static int explain(const log_reader *reader, char *text, size_t text_bytes)
             used += snprintf(text + used, text_bytes - (size_t)used, "%s%s left out: %s", used > 0 ? "; " : "",
                              mpiox_darshan_stage_name(k), reader->blame.why[k]);
     for (int k = 0; k < MAX_MODULES; k++)
+        if (reader->regions.modules[k] != MPIOX_DARSHAN_WHOLE && (size_t)used < text_bytes)
+            used += snprintf(text + used, text_bytes - (size_t)used, "%s%s %s", used > 0 ? "; " : "",
+                             module_name(k, number, sizeof(number)),
+                             reader->regions.modules[k] == MPIOX_DARSHAN_GAP
+                                 ? "may lack records: behind it are bytes that the header gives to none"
+                                 : "is cut off");
+    for (int k = 0; k < MAX_MODULES; k++)
         if (reader->module_partial[k] && (size_t)used < text_bytes)
             used += snprintf(text + used, text_bytes - (size_t)used,
                              "%s%s is incomplete: Darshan ran out of memory for its records in the run",
@@ -550,7 +586,7 @@ static void put_rows(log_reader *reader)
     mpiox_darshan_slot job[MPIOX_DARSHAN_JOB_WIDTH];
     char reason[REASON_BYTES];
     const int partial = explain(reader, reason, sizeof(reason));
-    const int lost = activity_is_lost(reader);
+    const int lost = reader->blame.why[MPIOX_DARSHAN_STAGE_POSIX][0] != '\0'; /* STDIO alone is nearly nothing */
 
     for (int k = 0; k < MPIOX_DARSHAN_JOB_WIDTH; k++)
         job[k].i = MPIOX_DARSHAN_NONE;
@@ -564,7 +600,8 @@ static void put_rows(log_reader *reader)
         put_file(reader, file, log_id);
         add_to_job(job, file);
     }
-    if (lost || reader->blame.why[MPIOX_DARSHAN_STAGE_MPIIO][0] != '\0')
+    if (lost || reader->blame.why[MPIOX_DARSHAN_STAGE_STDIO][0] != '\0' ||
+        reader->blame.why[MPIOX_DARSHAN_STAGE_MPIIO][0] != '\0')
         job[MPIOX_DARSHAN_JOB_files].i = MPIOX_DARSHAN_NONE;
     if (lost)
         job[MPIOX_DARSHAN_JOB_files_read].i = job[MPIOX_DARSHAN_JOB_files_written].i = MPIOX_DARSHAN_NONE;
@@ -626,7 +663,11 @@ static void read_all(log_reader *reader)
     char text[MPIOX_DARSHAN_BLAME];
 
     for (int attempt = 0; attempt <= MPIOX_DARSHAN_STAGES; attempt++) {
-        if (!begin(reader, MPIOX_DARSHAN_STAGE_OPEN) || check_file(reader) != 0 || read_job(reader) != 0)
+        if (!begin(reader, MPIOX_DARSHAN_STAGE_OPEN) || check_file(reader) != 0)
+            break;
+        if (attempt == 0)
+            check_regions(reader);
+        if (read_job(reader) != 0)
             break;
         const int done = read_parts(reader) == 0;
         if (done)
