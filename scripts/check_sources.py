@@ -226,6 +226,14 @@ def mpi_call_problems(csrc: Path) -> Iterator[str]:
                 yield f"{source.relative_to(csrc.parent)}:{number}: calls {match.group(1)}; only PMPI_* may be called"
 
 
+def wait_problems(csrc: Path) -> Iterator[str]:
+    """Yield waits that a forgotten wake-up turns into a hang: all others look again after a while."""
+    for source in sorted(csrc.rglob("*.c")):
+        for number, line in enumerate(plain(source.read_text(encoding="utf-8")).splitlines(), 1):
+            if "pthread_cond_wait(" in line:
+                yield f"{source.relative_to(csrc.parent)}:{number}: pthread_cond_wait; use mpiox_wait_condition"
+
+
 def error_text_problems(csrc: Path) -> Iterator[str]:
     """Yield texts of errors that mpiox_error.what would cut off: in a call that gives one, or returned beside such."""
     header = next(csrc.rglob("mpiox_error.h")).read_text(encoding="utf-8")
@@ -331,6 +339,7 @@ def problems() -> list[str]:
         *type_problems(csrc),
         *cycle_problems(csrc),
         *mpi_call_problems(csrc),
+        *wait_problems(csrc),
         *error_text_problems(csrc),
     ]
     for path in source_files():

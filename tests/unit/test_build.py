@@ -256,6 +256,8 @@ def test_checks_of_lines(check: ModuleType, tmp_path: Path, monkeypatch: pytest.
     csrc = tmp_path / "csrc"
     write_sources(csrc, common__b_c='/* x */\n\nint b(void)\n{\n    return MPI_Barrier("MPI_Wait()");\n}\n')
     assert list(check.mpi_call_problems(csrc)) == ["csrc/common/b.c:5: calls MPI_Barrier; only PMPI_* may be called"]
+    write_sources(csrc, common__c_c="/* pthread_cond_wait() */\nvoid c(void)\n{\n    pthread_cond_wait(&a, &b);\n}\n")
+    assert list(check.wait_problems(csrc)) == ["csrc/common/c.c:4: pthread_cond_wait; use mpiox_wait_condition"]
     long_c = "static int f(void)\n{\n" + "    g();\n" * check.MAX_FUNCTION_LINES + "}\n"
     assert list(check.length_problems(tmp_path / "x.c", long_c)) == ["x.c:2: function f of 62 lines (at most 60)"]
     long_py = "def f():\n" + "    g()\n" * check.MAX_FUNCTION_LINES

@@ -13,6 +13,7 @@
 /* One step counts for so much of a wait at most: between two steps the process sleeps for a millisecond, or is not on a
  * core for a while; longer, it was stopped. */
 static const double step_s = 1.0;
+static const double asleep_s = 1.0; /* on a condition, at most */
 
 static _Thread_local struct {
     const mpiox_wait_limit *limit;
@@ -174,6 +175,22 @@ void mpiox_wait_reach(mpiox_futex *word, uint32_t target, const mpiox_idle *idle
     uint32_t now = mpiox_futex_get(word);
     while ((int32_t)(now - target) < 0)
         now = mpiox_wait_while(word, now, idle);
+}
+
+void mpiox_wait_make_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+void mpiox_wait_condition(pthread_cond_t *condition, pthread_mutex_t *lock, double until)
+{
+    const double latest = mpiox_now() + asleep_s, end = until < latest ? until : latest;
+    const struct timespec at = {(time_t)end, (long)((end - (double)(time_t)end) * 1e9)};
+    pthread_cond_timedwait(condition, lock, &at);
 }
 
 static void wake(mpiox_futex *word)

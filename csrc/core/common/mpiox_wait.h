@@ -14,6 +14,7 @@
 #ifndef MPIOX_WAIT_H
 #define MPIOX_WAIT_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,6 +59,13 @@ typedef struct mpiox_backoff {
     mpiox_waited waited; /* for the thread's limit */
 } mpiox_backoff;
 void mpiox_wait_backoff(mpiox_backoff *backoff);
+
+/* A condition variable with the clock of mpiox_now(). */
+void mpiox_wait_make_condition(pthread_cond_t *condition);
+/* With the lock: until the condition is signalled, or `until`, seconds of mpiox_now(); INFINITY: at any time. Returns
+ * after a second in any case: the caller asks again for what it waits for, and a wake-up that somebody has forgotten
+ * delays it and does not hang it. */
+void mpiox_wait_condition(pthread_cond_t *condition, pthread_mutex_t *lock, double until);
 
 /* ---- a limit ----------------------------------------------------------------------------------------------------- */
 

@@ -1,10 +1,10 @@
 /* mpiox_worker.c - see mpiox_worker.h. */
 #include "mpiox_worker.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 static const double unclaimed_s = 2e-3; /* older tasks are taken for ones that no thread is about to wait for */
 static const double poll_s = 5e-3;      /* between two polls of a shared worker */
@@ -32,15 +32,11 @@ struct mpiox_worker {
 
 mpiox_worker *mpiox_worker_create(bool shared)
 {
-    pthread_condattr_t clock;
     mpiox_worker *worker = calloc(1, sizeof *worker);
     if (!worker)
         return NULL;
     pthread_mutex_init(&worker->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&worker->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    mpiox_wait_make_condition(&worker->changed);
     worker->last = &worker->first;
     worker->shared = shared;
     return worker;
@@ -63,13 +59,8 @@ static mpiox_task *take_oldest(mpiox_worker *worker, running *run)
 /* Under the lock: sleep until this thread is woken, or until `when` if that is not 0. */
 static void sleep_until(mpiox_worker *worker, double when)
 {
-    struct timespec t = {(time_t)when, (long)((when - (double)(time_t)when) * 1e9)};
-    if (when > 0) {
-        pthread_cond_timedwait(&worker->changed, &worker->lock, &t);
-        return;
-    }
-    worker->asleep = true;
-    pthread_cond_wait(&worker->changed, &worker->lock);
+    worker->asleep = when <= 0;
+    mpiox_wait_condition(&worker->changed, &worker->lock, when > 0 ? when : INFINITY);
     worker->asleep = false;
 }
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include "mpiox_storage_internal.h"
+#include "mpiox_wait.h"
 
 enum { SHARE = 16, LEAST = 4, MOST = 1024, SCARCE = 2, MARGIN = 16, SEARCHED = 1 << 16, CLOSED = INT_MIN / 2 };
 
@@ -42,7 +44,7 @@ struct mpiox_storage_pooled {
 typedef struct mpiox_storage_pooled pooled;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t unpinned = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t unpinned; /* made with the first handle */
 static pooled *all;
 static atomic_int open_count; /* of them that have a descriptor */
 static atomic_uint_least64_t uses;
@@ -282,13 +284,22 @@ static int open_again(pooled *p)
     return fd >= 0 || fd == -EMFILE || fd == -ENFILE ? fd : open_for_one(NULL, 0, p->other);
 }
 
+/* A descriptor that may be closed when a request has ended with it. */
+static bool is_any_in_use(void)
+{
+    for (const pooled *p = all; p; p = p->next)
+        if (p->pins > 0 && !p->stays)
+            return true;
+    return false;
+}
+
 /* 0 or -errno. Who unpins a descriptor after `waiting` was raised sees that; who did so before is seen here. */
 static int bring_back(pooled *p)
 {
     waiting++;
     int fd = open_again(p);
-    while (fd == -EMFILE && open_count > 0 && p->storage->fd < 0) { /* all are in use, for as long as a request takes */
-        pthread_cond_wait(&unpinned, &lock);
+    while (fd == -EMFILE && p->storage->fd < 0 && is_any_in_use()) { /* for as long as a request takes */
+        mpiox_wait_condition(&unpinned, &lock, INFINITY);
         if (p->storage->fd < 0)
             fd = open_again(p);
     }
@@ -344,10 +355,17 @@ void mpiox_storage_unpin(mpiox_storage *storage)
     pthread_mutex_unlock(&lock);
 }
 
+static void make_unpinned(void)
+{
+    mpiox_wait_make_condition(&unpinned);
+}
+
 void mpiox_storage_pool_add(mpiox_storage *storage, const char *path, int flags, bool only_writes)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stat status;
     pooled *p = calloc(1, sizeof *p);
+    pthread_once(&once, make_unpinned);
     if (!p || fstat(storage->fd, &status) != 0 || !S_ISREG(status.st_mode) || !(p->path = strdup(path))) {
         free(p);
         return;

@@ -1,6 +1,7 @@
 /* mpiox_link_core.c - see mpiox_link_core.h. */
 #include "mpiox_link_core.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,7 +16,7 @@ mpiox_link *mpiox_link_new(void)
     link->heartbeat = link->stream.fd = -1;
     link->batches[0].last = link->batches[1].last = -1;
     pthread_mutex_init(&link->lock, NULL);
-    pthread_cond_init(&link->next_ticket, NULL);
+    mpiox_wait_make_condition(&link->next_ticket);
     return link;
 }
 
@@ -26,7 +27,7 @@ void mpiox_link_acquire(mpiox_link *link)
     pthread_mutex_lock(&link->lock);
     const uint64_t ticket = link->tickets++;
     while (link->serving != ticket)
-        pthread_cond_wait(&link->next_ticket, &link->lock);
+        mpiox_wait_condition(&link->next_ticket, &link->lock, INFINITY);
     link->request_began = mpiox_now();
     pthread_mutex_unlock(&link->lock);
 }

@@ -2,6 +2,7 @@
 #include "mpiox_remote_serve.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ void mpiox_remote_store_init(mpiox_remote_store *store, int64_t bytes)
     const int64_t chunks = bytes / store->chunk_bytes;
     store->chunks = (int32_t)(chunks < 1 ? 1 : chunks > MPIOX_STORE_CHUNKS ? MPIOX_STORE_CHUNKS : chunks);
     pthread_mutex_init(&store->lock, NULL);
-    pthread_cond_init(&store->given_back, NULL);
+    mpiox_wait_make_condition(&store->given_back);
 }
 
 void mpiox_remote_store_end(mpiox_remote_store *store)
@@ -63,7 +64,7 @@ static char *take_chunk(mpiox_remote_store *store)
         else if (store->made < store->chunks && (chunk = malloc((size_t)store->chunk_bytes)) != NULL)
             store->made++;
         else if (store->made > 0)
-            pthread_cond_wait(&store->given_back, &store->lock);
+            mpiox_wait_condition(&store->given_back, &store->lock, INFINITY);
         else
             break;
     }

@@ -123,11 +123,7 @@ static void leave(mpiox_server *server, int32_t number)
     } else { /* its place is the delegate's now */
         if (!has(server, number, MPIOX_FILE_REPLICA))
             note_checkpoint(server, mpiox_now());
-        file->drain.number = ++server->closings;
-        file->drain.soon = file->drain.named = file->drain.removed = false;
-        file->drain.pause = file->drain.again = file->drain.failing_since = 0;
-        atomic_store(&record->drain_errno, 0);
-        atomic_fetch_or(&record->flags, MPIOX_FILE_DRAINING);
+        mpiox_server_begin_drain(server, number);
     }
 }
 

@@ -560,9 +560,7 @@ static void give_up(mpiox_server *server, int32_t file, bool was_made)
         atomic_fetch_and(&record->flags, ~(MPIOX_FILE_HIDDEN | MPIOX_FILE_SCRATCH));
     if (was_made && mpiox_server_close_alone(server, file))
         return;
-    server->files[file].drain.number = ++server->closings;
-    atomic_fetch_or(&record->flags, MPIOX_FILE_DRAINING);
-    mpiox_server_wake(server);
+    mpiox_server_begin_drain(server, file);
 }
 
 /* The delegate is going to have bytes of a file with a staging name, or copies of them. */

@@ -186,16 +186,6 @@ static int create_schedule(mpiox_server *server, mpiox_error *error)
     return code == MPIOX_OK ? code : mpiox_error_set(error, code, 0, -1, -1, "creating a delegate's scheduler");
 }
 
-/* With the clock of mpiox_now(). */
-static void make_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out, mpiox_segment_address *address,
                         mpiox_error *error)
 {
@@ -212,7 +202,7 @@ int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out,
     server->regrets_needed = 1;
     server->segment.fd = -1;
     pthread_mutex_init(&server->lock, NULL);
-    make_condition(&server->work);
+    mpiox_wait_make_condition(&server->work);
     int code = create_segment(server, &refused, error);
     if (code == MPIOX_OK && !allocate(server))
         code = mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "creating a delegate");
@@ -293,17 +283,10 @@ static bool work(mpiox_server *server, mpiox_io *io)
 /* Until there is some, or a scheduler that waits serves again. */
 static void wait_for_work(mpiox_server *server)
 {
-    const double due = mpiox_server_drain_due(server);
-    int64_t at = server->schedule == NULL ? MPIOX_SCHEDULE_NEVER : server->order_until;
-    if (isfinite(due) && (at == MPIOX_SCHEDULE_NEVER || due * SECOND_NS < (double)at))
-        at = (int64_t)(due * SECOND_NS);
+    const bool ordered = server->schedule != NULL && server->order_until != MPIOX_SCHEDULE_NEVER;
+    const double due = mpiox_server_drain_due(server), order = (double)server->order_until / SECOND_NS;
     server->idle_threads++;
-    if (at == MPIOX_SCHEDULE_NEVER) {
-        pthread_cond_wait(&server->work, &server->lock);
-    } else {
-        const struct timespec until = {.tv_sec = (time_t)(at / SECOND_NS), .tv_nsec = (long)(at % SECOND_NS)};
-        pthread_cond_timedwait(&server->work, &server->lock, &until);
-    }
+    mpiox_wait_condition(&server->work, &server->lock, ordered && order < due ? order : due);
     server->idle_threads--;
 }
 

@@ -71,10 +71,8 @@ void mpiox_server_end_scratch(mpiox_server *server, int32_t file)
     if (!mpiox_server_is_scratch(server, file))
         return;
     atomic_fetch_and(flags, ~MPIOX_FILE_SCRATCH);
-    if (server->files[file].drain.holds_scratch) {
-        server->files[file].drain.number = ++server->closings;
-        atomic_fetch_or(flags, MPIOX_FILE_DRAINING);
-    }
+    if (server->files[file].drain.holds_scratch)
+        mpiox_server_begin_drain(server, file);
 }
 
 void mpiox_server_remove_scratch(const mpiox_server *server)

@@ -202,6 +202,18 @@ void mpiox_server_wake(mpiox_server *server)
         pthread_cond_signal(&server->work);
 }
 
+void mpiox_server_begin_drain(mpiox_server *server, int32_t file)
+{
+    mpiox_file_record *record = &server->cache.header->files[file];
+    mpiox_server_drain *drain = &server->files[file].drain;
+    drain->number = ++server->closings;
+    drain->soon = drain->named = drain->removed = false;
+    drain->pause = drain->again = drain->failing_since = 0;
+    atomic_store(&record->drain_errno, 0);
+    atomic_fetch_or(&record->flags, MPIOX_FILE_DRAINING);
+    mpiox_server_wake(server);
+}
+
 static void leave_fill_queue(mpiox_server *server, uint32_t frame)
 {
     mpiox_frame_info *info = &server->info[frame];

@@ -308,6 +308,8 @@ void mpiox_server_order_again(mpiox_server *server, uint32_t frame);
 uint32_t mpiox_server_next_in_file(const mpiox_server *server, int32_t file);
 void mpiox_server_add_operation(mpiox_server *server, uint32_t operation);
 void mpiox_server_wake(mpiox_server *server); /* an I/O thread */
+/* The file's last opener is the delegate, which writes it behind its close: nothing else sets MPIOX_FILE_DRAINING. */
+void mpiox_server_begin_drain(mpiox_server *server, int32_t file);
 /* The cache cannot be read any more: ends the process as touching such a page does. Any thread. */
 _Noreturn void mpiox_server_tear(void);
 /* The same where it is in a file, and what was read from it since the last look may not be what was put there. */

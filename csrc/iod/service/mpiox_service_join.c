@@ -2,15 +2,15 @@
 #include "mpiox_service_join.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <time.h>
 
 #include "mpiox_ring.h"
 #include "mpiox_segment_guard.h"
 
-enum { LOOK_MS = 250 };
+static const double look_s = 0.25;
 
 /* The one watcher of this process. */
 static struct watcher {
@@ -62,17 +62,6 @@ static void leave_all(void)
         leave_one(&watcher.delegates[i]);
 }
 
-static struct timespec in_a_while(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += LOOK_MS * 1000000L;
-    t.tv_sec += t.tv_nsec / 1000000000L;
-    t.tv_nsec %= 1000000000L;
-    return t;
-}
-
 static void look_at_all(void)
 {
     for (int32_t i = 0; i < watcher.count; i++) {
@@ -113,10 +102,9 @@ static void *watch(void *context)
         touch_all();
     pthread_mutex_lock(&watcher.lock);
     while (!watcher.leaving) {
-        const struct timespec until = in_a_while();
-
-        if (pthread_cond_timedwait(&watcher.changed, &watcher.lock, &until) != ETIMEDOUT || watcher.leaving)
-            continue;
+        mpiox_wait_condition(&watcher.changed, &watcher.lock, mpiox_now() + look_s);
+        if (watcher.leaving)
+            break;
         pthread_mutex_unlock(&watcher.lock);
         look_at_all();
         pthread_mutex_lock(&watcher.lock);
@@ -149,12 +137,7 @@ static int start_thread(void)
 
 static int start_watcher(mpiox_process *delegates, int32_t count, mpiox_error *error)
 {
-    pthread_condattr_t clock;
-
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&watcher.changed, &clock);
-    pthread_condattr_destroy(&clock);
+    mpiox_wait_make_condition(&watcher.changed);
     watcher.delegates = delegates;
     watcher.count = count;
     watcher.ready = watcher.leaving = false;
@@ -162,7 +145,7 @@ static int start_watcher(mpiox_process *delegates, int32_t count, mpiox_error *e
         return mpiox_error_set(error, MPIOX_E_NOMEM, EAGAIN, -1, -1, "starting a thread that watches delegates");
     pthread_mutex_lock(&watcher.lock);
     while (!watcher.ready)
-        pthread_cond_wait(&watcher.changed, &watcher.lock);
+        mpiox_wait_condition(&watcher.changed, &watcher.lock, INFINITY);
     pthread_mutex_unlock(&watcher.lock);
     watcher.running = true;
     if (watcher.code == MPIOX_OK)

@@ -1,6 +1,6 @@
 /*
  * test_waits.c - what an open of a delegate waits for: what an earlier job has left, and the end of an earlier close;
- *                and that one that fails leaves nothing.
+ *                that one that fails leaves nothing; and that a delegate ends, whoever its last opener was.
  *
  *   test_waits FOLDER
  */
@@ -62,17 +62,22 @@ static void adopting(void)
 }
 
 /* MPIOX_HOLD_* */
-static int64_t look(const mpiox_cache *cache)
+static int64_t ask(const mpiox_cache *cache, int only_looks)
 {
     mpiox_slot *slot = mpiox_ring_take(cache);
     slot->op = MPIOX_OP_HOLD;
     slot->arg[0] = 0;
-    slot->arg[1] = 1;
+    slot->arg[1] = only_looks;
     snprintf(slot->text, sizeof slot->text, "%s", staging);
     CHECK_EQUAL(mpiox_ring_call(cache, slot, NULL), MPIOX_OK);
     const int64_t is = slot->arg[0];
     mpiox_ring_give_back(slot);
     return is;
+}
+
+static int64_t look(const mpiox_cache *cache)
+{
+    return ask(cache, 1);
 }
 
 /* The mark that it has bytes comes after the one that it has none any more, of the close before: else the file would
@@ -139,6 +144,44 @@ static void opens_that_fail(void)
     unlink(path);
 }
 
+/* Who holds a file that was closed leaves without a close, as one does that is killed: the delegate writes it and
+ * ends. Its I/O thread sleeps by then, and nothing else wakes it. */
+static void held_by_one_who_is_killed(void)
+{
+    const mpiox_server_options options = options_for(PAGE, 4);
+    const int flags = MPIOX_FILE_WRITABLE | MPIOX_FILE_STAGED | MPIOX_FILE_HIDDEN;
+    char bytes[PAGE] = "bytes";
+    running delegate;
+    CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 1), 0);
+    const mpiox_cache *cache = start_server(&delegate, &options);
+    const int id = mpiox_ring_join(cache), file = open_shared(cache, staging, flags, 1, 1);
+    CHECK_EQUAL(access_bytes(cache, file, true, bytes, 0, PAGE / 2, NULL), MPIOX_OK);
+    CHECK_EQUAL(ask(cache, 0), MPIOX_HOLD_HELD);
+    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, file, 1, 0, 0, 0, NULL), MPIOX_OK);
+    usleep(PAUSE_US);
+    leave(cache, id);
+    CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
+    CHECK_EQUAL(read_whole(path, bytes, PAGE), PAGE / 2);
+    unlink(path);
+}
+
+/* A scratch file that nobody has open is one no more, without a page that would wake a thread. */
+static void scratch_that_ends(void)
+{
+    const mpiox_server_options options = options_for(PAGE, 16);
+    const int flags = MPIOX_FILE_WRITABLE | MPIOX_FILE_STAGED | MPIOX_FILE_HIDDEN | MPIOX_FILE_SCRATCH;
+    running delegate;
+    CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 1), 0);
+    const mpiox_cache *cache = start_server(&delegate, &options);
+    const int id = mpiox_ring_join(cache), file = open_shared(cache, staging, flags, 1, 1);
+    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, file, 1, 0, 0, 0, NULL), MPIOX_OK);
+    usleep(PAUSE_US);
+    CHECK_EQUAL(request(cache, MPIOX_OP_DISCARD, file, 0, 1, 0, 0, NULL), MPIOX_OK);
+    leave(cache, id);
+    CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
+    unlink(path);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -149,5 +192,7 @@ int main(int argc, char **argv)
     adopting();
     ending();
     opens_that_fail();
+    held_by_one_who_is_killed();
+    scratch_that_ends();
     return check_exit();
 }
