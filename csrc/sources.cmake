@@ -267,6 +267,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_preload_check.c
     csrc/entry/mpi/mpiox_mpi_abort.c
     csrc/entry/mpi/mpiox_mpi_access.c
+    csrc/entry/mpi/mpiox_mpi_descriptors.c
     csrc/entry/mpi/mpiox_mpi_error.c
     csrc/entry/mpi/mpiox_mpi_info.c
     csrc/entry/mpi/mpiox_mpi_open.c

@@ -139,6 +139,18 @@ def test_as_many_files_as_natively(extension: str, tmp_path: pathlib.Path, ranks
     assert (tmp_path / "file.2.new").read_bytes() == moved
 
 
+@pytest.mark.parametrize("hints", ["*:mpiox_delegates=1:mpiox_delegate_cache=8m:mpiox_close=staged", ""])
+@pytest.mark.parametrize("who", [-1, 0, 1], ids=["all", "first", "last"])
+def test_the_last_descriptors(extension: str, tmp_path: pathlib.Path, who: int, hints: str) -> None:
+    """Where the MPI library has too few on some rank, the open is an error on all of them, and none waits for another.
+
+    No control: Open MPI alone hangs where one rank has fewer than the others.
+    """
+    ours = lives(tmp_path, 2, "left", who, preload=True, descriptors=128, MPIOX_HINTS=hints)
+    assert ours["opened"] + ours["refused"] == 41
+    assert 1 <= ours["refused"] <= 6
+
+
 # ---- fault injection -------------------------------------------------------------------------------------------------
 
 

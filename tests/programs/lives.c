@@ -8,6 +8,8 @@
  *   lives FILE descriptors COUNT COUNT files open, or (0) as many as there are descriptors for, each written, in turns;
  *                                a name is removed, another changed, a third given to another file while its file is
  *                                open, and from then on no rank has permission to open any of them
+ *   lives FILE left WHO          files opened while WHO (a rank; -1: all) has ever fewer descriptors left: each is an
+ *                                error on all ranks, or works
  *   lives FILE opens COUNT       seconds of COUNT openings on MPI_COMM_WORLD, the first apart; each file is written
  *
  * Prints on rank 0 one line of words NAME=NUMBER: how many there were, and of all ranks the largest resident memory in
@@ -22,7 +24,7 @@
 
 #include "process.h"
 
-enum { BLOCK = 64, ROOM = 4096, MOST_RANKS = 256, NOBODY = 65534 };
+enum { BLOCK = 64, ROOM = 4096, MOST_RANKS = 256, NOBODY = 65534, LEFT = 40 };
 
 static int rank, ranks;
 static const char *name;
@@ -259,6 +261,51 @@ static void many_files(int count)
         printf("opened=%d\n", opened);
 }
 
+/* Take all descriptors but `left`. Returns how many it took. */
+static int take(int *taken, int left)
+{
+    int count = 0;
+
+    while (count < ROOM && (taken[count] = dup(STDOUT_FILENO)) >= 0)
+        count++;
+    for (; left > 0 && count > 0; left--)
+        close(taken[--count]);
+    return count;
+}
+
+static void few_left(int who)
+{
+    static int taken[ROOM];
+    int opened = 0, refused = 0;
+    char path[512];
+
+    for (int left = LEFT; left >= 0; left--) {
+        MPI_File file;
+        int all[2], mine[2];
+
+        path_of(left, path, sizeof path);
+        MPI_Barrier(MPI_COMM_WORLD);
+        int count = who < 0 || who == rank ? take(taken, left) : 0;
+        const int code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+
+        while (count > 0)
+            close(taken[--count]);
+        mine[0] = code == MPI_SUCCESS;
+        mine[1] = code != MPI_SUCCESS;
+        MPI_Allreduce(mine, all, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        if (all[0] > 0 && all[1] > 0)
+            fail("some ranks have opened it", code);
+        opened += mine[0];
+        refused += mine[1];
+        if (mine[0]) {
+            check_one(file, left);
+            close_file(&file);
+        }
+    }
+    if (rank == 0)
+        printf("opened=%d refused=%d\n", opened, refused);
+}
+
 static void opens(int count)
 {
     double first = 0.0, rest = 0.0;
@@ -297,6 +344,8 @@ int main(int argc, char **argv)
         contexts();
     else if (strcmp(argv[2], "descriptors") == 0)
         many_files(count > 0 ? count : ROOM);
+    else if (strcmp(argv[2], "left") == 0)
+        few_left(count);
     else
         opens(count);
     MPI_Finalize();

@@ -99,8 +99,6 @@ void mpiox_storage_unpin(mpiox_storage *storage);
 /* The program, or its MPI library, is about to open a file: when few descriptors are left, those of handles that are
  * not in use are closed. Local. */
 void mpiox_storage_make_way(void);
-/* Are there hardly more than so many descriptors left? An estimate, by one that is opened. Local. */
-bool mpiox_storage_is_scarce(int descriptors);
 /* Can the process open so many more (at most 32), if those of handles that are not in use are closed for them? Local.
  * */
 bool mpiox_storage_has_room(int descriptors);

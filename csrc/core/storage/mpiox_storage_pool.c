@@ -186,14 +186,6 @@ void mpiox_storage_make_way(void)
     pthread_mutex_unlock(&lock);
 }
 
-bool mpiox_storage_is_scarce(int descriptors)
-{
-    const int probe = any_descriptor(); /* they are given out from the lowest on */
-    if (probe >= 0)
-        close(probe);
-    return probe < 0 || probe >= limit() - descriptors;
-}
-
 /* The lowest number that is free, and enough of those behind it: what a process with few open files has. One is tried,
  * since the system may have none left. */
 static bool has_plenty(int descriptors)

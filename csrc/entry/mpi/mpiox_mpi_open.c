@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_mpi_descriptors.h"
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_info.h"
 #include "mpiox_mpi_path.h"
@@ -44,17 +45,12 @@ static void print_problem(const char *message, void *context)
 
 enum { TEXT_INLINE_BYTES = 1024 };
 
-/* Descriptors that opening a file takes: a page's, those of libraries that the MPI library loads, the file's; and so
- * few on rank 0 that others, which hold a few more or less, may have fewer than that. */
-enum { DESCRIPTORS = 8, SCARCE_DESCRIPTORS = 24 };
-
 /* What rank 0 tells the others before the file is opened. */
 typedef struct opening {
     mpiox_hints hints;
     mpiox_file_choice choice;
     bool wanted;                     /* the file is to be taken over */
     bool few_descriptors;            /* it is not, so that there are enough for the MPI library */
-    bool scarce_descriptors;         /* the ranks see whether all have enough for it */
     bool waits_hidden;               /* a tool keeps MPI_Wait and its kin from this library */
     bool is_there;                   /* MPI_MODE_EXCL will refuse the file, and must not delete it */
     mpiox_mpi_staging staging;       /* by which name it is opened */
@@ -163,8 +159,7 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         memcpy(out->run, identity.run, sizeof out->run);
     }
     out->wanted = is_wanted(filename, amode, &out->hints) && !is_hidden();
-    out->few_descriptors = out->wanted && !mpiox_storage_has_room(DESCRIPTORS);
-    out->scarce_descriptors = !mpiox_topology_world_on_one_node(0) && mpiox_storage_is_scarce(SCARCE_DESCRIPTORS);
+    out->few_descriptors = out->wanted && !mpiox_mpi_descriptors_are_many();
     out->wanted = out->wanted && !out->few_descriptors;
     out->waits_hidden = mpiox_tools_hide_waits();
     if (out->wanted)
@@ -401,15 +396,6 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
     return opened && handle != NULL;
 }
 
-/* Should the MPI library find no descriptor left on one rank, and one on another, they would wait for each other for
- * ever (OMPIO, between nodes). Alone it runs out on all ranks at the same file; this library's descriptors differ by a
- * few. */
-static bool may_open(MPI_Comm comm, const opening *o)
-{
-    mpiox_storage_make_way();
-    return !o->scarce_descriptors || all_true(comm, mpiox_storage_has_room(DESCRIPTORS));
-}
-
 /* In a run that is recorded: what ranks wait here would seem to be the MPI library's own time. */
 static void meet(MPI_Comm comm, const opening *o)
 {
@@ -421,18 +407,17 @@ static void meet(MPI_Comm comm, const opening *o)
         mpiox_topology_finish(PMPI_Ibarrier(comm, &request), &request);
 }
 
-static int refuse_open(MPI_Comm comm, const char *filename, const opening *o, MPI_File *fh)
+static int refuse_open(MPI_Comm comm, const char *filename, const opening *o, const mpiox_error *error, MPI_File *fh)
 {
-    mpiox_error error;
+    int rank = 0;
 
     *fh = MPI_FILE_NULL;
-    mpiox_error_set(&error, MPIOX_E_IO, EMFILE, -1, -1, "open (a rank has hardly any descriptors left)");
-    PMPI_Comm_rank(comm, &error.rank);
-    if (o->made && !o->staging.hidden && error.rank == 0)
+    PMPI_Comm_rank(comm, &rank);
+    if (o->made && !o->staging.hidden && rank == 0)
         unlink(filename);
-    if (o->subfiles.made && error.rank == 0)
+    if (o->subfiles.made && rank == 0)
         mpiox_mpi_subfiles_remove(filename);
-    return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), &error);
+    return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), error);
 }
 
 /* Some ranks lack the library: the MPI library alone, with the program's own hints, and nothing that the ranks would
@@ -610,10 +595,10 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
         mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
         return refuse_found(filename, o->staging.error.code != MPIOX_OK ? o->staging.error : o->subfiles.error, fh);
     }
-    if (!may_open(comm, o)) {
+    if (!mpiox_mpi_descriptors_suffice(comm, &refused)) {
         mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
         mpiox_mpi_subfiles_end(own->writer, true, &ignored);
-        return refuse_open(comm, name, o, fh);
+        return refuse_open(comm, name, o, &refused, fh);
     }
     *fh = MPI_FILE_NULL;
     mpiox_posix_enter();
