@@ -267,7 +267,6 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_preload_check.c
     csrc/entry/mpi/mpiox_mpi_abort.c
     csrc/entry/mpi/mpiox_mpi_access.c
-    csrc/entry/mpi/mpiox_mpi_descriptors.c
     csrc/entry/mpi/mpiox_mpi_error.c
     csrc/entry/mpi/mpiox_mpi_info.c
     csrc/entry/mpi/mpiox_mpi_open.c
@@ -275,11 +274,13 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_mpi_pointer.c
     csrc/entry/mpi/mpiox_mpi_prepare.c
     csrc/entry/mpi/mpiox_mpi_report.c
+    csrc/entry/mpi/mpiox_mpi_same.c
     csrc/entry/mpi/mpiox_mpi_seek.c
     csrc/entry/mpi/mpiox_mpi_shared.c
     csrc/entry/mpi/mpiox_mpi_size.c
     csrc/entry/mpi/mpiox_mpi_staging.c
     csrc/entry/mpi/mpiox_mpi_subfiles.c
+    csrc/entry/mpi/mpiox_mpi_sync.c
     csrc/entry/mpi/mpiox_mpi_view.c
     csrc/entry/mpi/mpiox_mpi_view_judge.c
     csrc/entry/mpi/mpiox_nonblocking.c

@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 from support.cbuild import failed_checks, mpi_program
-from support.launch import Launch, mpi_run
+from support.launch import Launch, mpi_run, python_run
 from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
@@ -91,14 +91,34 @@ def test_on_pretended_nodes(extension: str, family: str, tmp_path: pathlib.Path,
 
 
 #: Cases of tests/programs/differing.c -> number of checks.
-DIFFERING = {"sizes": 13, "pointers": 8}
+DIFFERING = {"amode": 10, "names": 11, "sizes": 13, "pointers": 8}
 
 
-@pytest.mark.parametrize("hints", ["", "mpiox_ranks_per_node=1", "mpiox_delegates=1"])
+@pytest.mark.parametrize("hints", ["", "mpiox_ranks_per_node=1", "mpiox_delegates=1,mpiox_close=staged"])
 @pytest.mark.parametrize("case", DIFFERING)
 def test_arguments_that_differ(extension: str, tmp_path: pathlib.Path, case: str, hints: str) -> None:
-    """What MPI wants to be the same on all ranks is not: every rank gets the error, and none waits for another."""
+    """What MPI wants to be the same on all ranks is not, or an open fails: an error on every rank, and no rank waits."""
     program: list[str | os.PathLike[str]] = [mpi_program("differing"), tmp_path / "file", case]
     launch = mpi_run(program, 3, preload=True, env={"MPIOX_HINTS": hints}, timeout_s=30, check=False)
     assert not launch.timed_out, launch.describe()
     assert failed_checks(launch.stdout, 1 + DIFFERING[case]) == set(), launch.describe()
+
+
+def test_who_differs(extension: str, tmp_path: pathlib.Path) -> None:
+    """The text of the error names the rank, what differs and the file."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import sys\nimport mpiio_ext\nfrom mpi4py import MPI\n"
+        "mode = MPI.MODE_WRONLY if MPI.COMM_WORLD.rank == 1 else MPI.MODE_RDWR\n"
+        "name = sys.argv[1] if MPI.COMM_WORLD.rank < 2 or len(sys.argv) == 2 else sys.argv[2]\n"
+        "try:\n    MPI.File.Open(MPI.COMM_WORLD, name, mode | MPI.MODE_CREATE)\n"
+        "except MPI.Exception as error:\n    print(f'{error}\\n', end='')\n", encoding="utf-8")  # fmt: skip
+    one, other = tmp_path / "one", tmp_path / "other"
+    for names, text in (
+        ([one], f"rank 1: open with another access mode than rank 0 ({one})"),
+        ([one, other], f"rank 2: open of another file than rank 0 ({one})"),
+    ):
+        launch = python_run([script, *names], 3, preload=True, timeout_s=30)
+        lines = launch.stdout.splitlines()
+        assert len(lines) == 3 and all(line.endswith(text) for line in lines), launch.describe()
+    assert not other.exists()

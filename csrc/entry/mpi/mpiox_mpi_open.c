@@ -1,12 +1,11 @@
 /*
- * mpiox_mpi_open.c - open, close, hints and atomicity of managed files.
+ * mpiox_mpi_open.c - open, close and hints of managed files.
  *
  * Rule of every function here: the MPI library does its own call first and reports its own errors; then we follow.
  * Where following is collective, the ranks first agree that all of them will, so that no rank waits for another.
  */
 #include "mpiox_handlers.h"
 
-#include <stdatomic.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mpiox_mpi_descriptors.h"
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_info.h"
 #include "mpiox_mpi_path.h"
 #include "mpiox_mpi_pointer.h"
 #include "mpiox_mpi_report.h"
+#include "mpiox_mpi_same.h"
 #include "mpiox_handle.h"
 #include "mpiox_layout_create.h"
 #include "mpiox_mpi_staging.h"
@@ -49,39 +48,26 @@ enum { TEXT_INLINE_BYTES = 1024 };
 typedef struct opening {
     mpiox_hints hints;
     mpiox_file_choice choice;
-    bool wanted;                     /* the file is to be taken over */
-    bool few_descriptors;            /* it is not, so that there are enough for the MPI library */
-    bool waits_hidden;               /* a tool keeps MPI_Wait and its kin from this library */
-    bool is_there;                   /* MPI_MODE_EXCL will refuse the file, and must not delete it */
-    mpiox_mpi_staging staging;       /* by which name it is opened */
-    mpiox_mpi_subfiles subfiles;     /* whether it is stored as several */
-    bool looks;                      /* it may be subfiles, or none, when it is opened: it is looked at again */
-    bool deletes;                    /* MPI_MODE_DELETE_ON_CLOSE */
-    bool made;                       /* rank 0 has made the file: MPI_MODE_EXCL is done, and would refuse it */
-    bool run_stats;                  /* MPI_Finalize shall report on the run */
-    bool recorded;                   /* somebody asks where the time of the run goes */
-    char run[MPIOX_STATS_RUN_BYTES]; /* ID of the run, for the lines of statistics; empty without any */
-    int64_t text_bytes;              /* hints to lay over every rank's info object; 0: none */
-    char text[TEXT_INLINE_BYTES];    /* when it fits */
+    bool wanted;                      /* the file is to be taken over */
+    bool few_descriptors;             /* it is not, so that there are enough for the MPI library */
+    bool waits_hidden;                /* a tool keeps MPI_Wait and its kin from this library */
+    bool is_there;                    /* MPI_MODE_EXCL will refuse the file, and must not delete it */
+    mpiox_mpi_staging staging;        /* by which name it is opened */
+    mpiox_mpi_subfiles subfiles;      /* whether it is stored as several */
+    bool looks;                       /* it may be subfiles, or none, when it is opened: it is looked at again */
+    bool deletes;                     /* MPI_MODE_DELETE_ON_CLOSE */
+    bool made;                        /* rank 0 has made the file: MPI_MODE_EXCL is done, and would refuse it */
+    bool run_stats;                   /* MPI_Finalize shall report on the run */
+    bool recorded;                    /* somebody asks where the time of the run goes */
+    char run[MPIOX_STATS_RUN_BYTES];  /* ID of the run, for the lines of statistics; empty without any */
+    int amode;                        /* which the others compare theirs with, as the name behind the text */
+    int64_t text_bytes;               /* hints to lay over every rank's info object; 0: none */
+    char text[TEXT_INLINE_BYTES + 1]; /* when it fits */
 } opening;
 
 static bool is_wanted(const char *filename, int amode, const mpiox_hints *hints)
 {
     return hints->enabled && !(amode & MPI_MODE_SEQUENTIAL) && mpiox_mpi_path_is_posix(filename);
-}
-
-/* Some calls on the file would not arrive here. Whoever preloads this library must learn of it, once. */
-static bool is_hidden(void)
-{
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-    const char *function = mpiox_tools_hide_files();
-
-    if (function != NULL && !atomic_flag_test_and_set(&said))
-        fprintf(stderr,
-                "mpiio_ext: a library in front of this one wraps %s: files are left to the MPI library; "
-                "preload libmpiio_ext.so first\n",
-                function);
-    return function != NULL;
 }
 
 /* Rank 0: make the file with the striping that the hints ask for, where the file system takes it. A name with a prefix
@@ -106,6 +92,7 @@ typedef struct own_opening {
     mpiox_mpi_writer *writer;   /* the index that has to be made whole, or NULL */
     bool changed;               /* the file, on any rank, while it was opened: it is to be opened again; on all ranks */
     bool opened;                /* all ranks have opened it; on all ranks, where the file is taken over */
+    int differs;                /* below 0: this rank's arguments are not rank 0's */
 } own_opening;
 
 enum { TRIES = 10 }; /* of opening a file that changes all the time */
@@ -135,6 +122,12 @@ static mpiox_mpi_staging_opening staging_opening(const char *filename, int amode
                                        .subfiles = mpiox_mpi_subfiles_are_asked_for(&o->hints)};
 }
 
+/* Rank 0's name for the file, where the hints leave room for it. */
+static char *name_at_0(opening *o)
+{
+    return o->text + (o->text_bytes <= TEXT_INLINE_BYTES ? o->text_bytes : 0);
+}
+
 /* Rank 0: hints, where they came from, and the topology. *text is to be freed. */
 static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out, char **text,
                    own_opening *own)
@@ -146,6 +139,12 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     out->text_bytes = *text != NULL && **text != '\0' ? (int64_t)strlen(*text) + 1 : 0;
     if (out->text_bytes > 0 && out->text_bytes <= TEXT_INLINE_BYTES)
         memcpy(out->text, *text, (size_t)out->text_bytes);
+    out->amode = amode;
+    mpiox_mpi_same_name(filename, name_at_0(out), (size_t)(out->text + sizeof out->text - name_at_0(out)));
+    if (filename[0] == '\0') {
+        mpiox_error_set(&out->subfiles.error, MPIOX_E_IO, ENOENT, -1, -1, "open (rank 0 gives no file name)");
+        return;
+    }
     out->is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) &&
                     (access(path, F_OK) == 0 || access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
     out->looks = mpiox_mpi_path_is_posix(filename) && !(amode & MPI_MODE_EXCL);
@@ -158,8 +157,8 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         mpiox_stats_identity_get(&identity);
         memcpy(out->run, identity.run, sizeof out->run);
     }
-    out->wanted = is_wanted(filename, amode, &out->hints) && !is_hidden();
-    out->few_descriptors = out->wanted && !mpiox_mpi_descriptors_are_many();
+    out->wanted = is_wanted(filename, amode, &out->hints) && !mpiox_tools_hide_files();
+    out->few_descriptors = out->wanted && !mpiox_mpi_same_has_descriptors();
     out->wanted = out->wanted && !out->few_descriptors;
     out->waits_hidden = mpiox_tools_hide_waits();
     if (out->wanted)
@@ -204,31 +203,6 @@ static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_
         *merged = MPI_INFO_NULL;
     free(text);
     return result;
-}
-
-/* ---- atomicity --------------------------------------------------------------------------------------------------- */
-
-int mpiox_mpi_set_atomicity(MPI_File fh, int flag)
-{
-    mpiox_handle *handle = mpiox_handle_find(fh);
-    mpiox_error error = {.code = MPIOX_OK};
-    int result = PMPI_File_set_atomicity(fh, flag), values[] = {result == MPI_SUCCESS, flag != 0, flag == 0};
-
-    if (!mpiox_handle_is_managed(handle))
-        return result;
-    mpiox_nonblocking_drain(handle);
-    if (handle->forwarded != NULL)
-        mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error);
-    /* MPI libraries may refuse flags that differ on some ranks only; the mode decides how all ranks access the file. */
-    if (mpiox_topology_min(handle->file->topology, 3, values, NULL, 0) == MPIOX_OK && values[0] &&
-        (values[1] || values[2])) {
-        mpiox_file_set_atomicity(handle->file, flag != 0);
-        return error.code != MPIOX_OK ? mpiox_mpi_raise(handle, &error) : result;
-    }
-    if (error.code != MPIOX_OK) /* lost bytes, which the call does not tell of */
-        mpiox_forwarded_note_error(handle->forwarded, &error);
-    return result != MPI_SUCCESS ? result
-                                 : mpiox_mpi_raise_problem(handle, MPI_ERR_ARG, "set_atomicity (ranks differ)");
 }
 
 /* ---- open and close ---------------------------------------------------------------------------------------------- */
@@ -407,16 +381,24 @@ static void meet(MPI_Comm comm, const opening *o)
         mpiox_topology_finish(PMPI_Ibarrier(comm, &request), &request);
 }
 
-static int refuse_open(MPI_Comm comm, const char *filename, const opening *o, const mpiox_error *error, MPI_File *fh)
+/* It was made for this opening, which has failed. */
+static void unmake(MPI_Comm comm, const char *filename, const opening *o)
 {
-    int rank = 0;
+    int rank = -1;
 
-    *fh = MPI_FILE_NULL;
     PMPI_Comm_rank(comm, &rank);
     if (o->made && !o->staging.hidden && rank == 0)
         unlink(filename);
     if (o->subfiles.made && rank == 0)
         mpiox_mpi_subfiles_remove(filename);
+}
+
+/* name: by which it was to be opened. */
+static int refuse_open(MPI_Comm comm, const char *filename, const char *name, const opening *o,
+                       const mpiox_error *error, MPI_File *fh)
+{
+    *fh = MPI_FILE_NULL;
+    unmake(comm, name, o);
     return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), error);
 }
 
@@ -581,28 +563,39 @@ static mpiox_handle *new_handle(MPI_Comm comm, const char *filename, int amode, 
     return handle;
 }
 
+/* Before the MPI library opens it; then *result is the error, on all ranks. Collective. */
+static bool refused_unopened(MPI_Comm comm, const char *filename, const opening *o, const char *name, own_opening *own,
+                             MPI_File *fh, int *result)
+{
+    const mpiox_error *found = o->staging.error.code != MPIOX_OK ? &o->staging.error : &o->subfiles.error;
+    mpiox_error refused, ignored;
+
+    *fh = MPI_FILE_NULL;
+    if (found->code == MPIOX_OK && mpiox_mpi_same_agree(comm, own->differs, &refused) == MPIOX_OK)
+        return false;
+    mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
+    if (found->code == MPIOX_OK)
+        mpiox_mpi_subfiles_end(own->writer, true, &ignored);
+    *result = found->code != MPIOX_OK ? refuse_found(filename, *found, fh)
+                                      : refuse_open(comm, filename, name, o, &refused, fh);
+    return true;
+}
+
 /* Hints, info and topology are agreed. */
 static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *o, own_opening *own,
                       MPI_File *fh)
 {
     char room[PATH_MAX];
     const char *name;
-    mpiox_error ignored, refused;
+    mpiox_error refused;
+    int result;
 
     if (!settle_names(comm, filename, amode, o, own, room, &name))
         return MPI_ERR_OTHER;
-    if (o->staging.error.code != MPIOX_OK || o->subfiles.error.code != MPIOX_OK) {
-        mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
-        return refuse_found(filename, o->staging.error.code != MPIOX_OK ? o->staging.error : o->subfiles.error, fh);
-    }
-    if (!mpiox_mpi_descriptors_suffice(comm, &refused)) {
-        mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
-        mpiox_mpi_subfiles_end(own->writer, true, &ignored);
-        return refuse_open(comm, name, o, &refused, fh);
-    }
-    *fh = MPI_FILE_NULL;
+    if (refused_unopened(comm, filename, o, name, own, fh, &result))
+        return result;
     mpiox_posix_enter();
-    int result = PMPI_File_open(comm, name, amode_for_library(amode, o), info, fh);
+    result = PMPI_File_open(comm, name, amode_for_library(amode, o), info, fh);
     mpiox_posix_leave();
     const bool opened = result == MPI_SUCCESS && *fh != MPI_FILE_NULL; /* MPICH: success, after a user's handler */
     mpiox_handle *handle = new_handle(comm, filename, amode, o, *fh);
@@ -651,10 +644,13 @@ static int open_as_seen(MPI_Comm comm, const char *filename, int amode, MPI_Info
 {
     MPI_Info merged = MPI_INFO_NULL;
     opening o;
-    int result = agree_on_opening(comm, filename, amode, info, &o, &merged, own);
+    int result = agree_on_opening(comm, filename, amode, info, &o, &merged, own), rank = 0;
 
     if (result != MPI_SUCCESS) /* without rank 0's choices nothing can follow */
         return result;
+    PMPI_Comm_rank(comm, &rank);
+    if (o.wanted)
+        own->differs = mpiox_mpi_same_follow(rank, name_at_0(&o), o.amode, &filename, &amode);
     if (preload->whole_world)
         mpiox_mpi_run_agreed(o.run_stats);
     if (o.run[0] != '\0')
@@ -681,42 +677,19 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     int inter = 0, result, tries = 0;
 
     mpiox_witness_tell(MPIOX_WITNESSED_FILE);
-    if (comm == MPI_COMM_NULL || filename == NULL || fh == NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
-        inter)
+    if (comm == MPI_COMM_NULL || fh == NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
         return PMPI_File_open(comm, filename, amode, info, fh);
     mpiox_finalize_prepare();
     mpiox_preload_check_examine(comm, &preload);
     if (preload.without_library != NULL)
         return open_without_library(comm, filename, amode, info, fh, &preload);
+    if (filename == NULL) /* the other ranks may have one, and wait for this rank */
+        filename = "";
     do {
         own = (own_opening){.hold = NULL};
         result = open_as_seen(comm, filename, amode, info, &preload, &own, fh);
     } while (own.changed && ++tries < TRIES);
     return own.changed ? refuse_changing(filename, fh) : result;
-}
-
-/* The delegates and our own descriptor first, so that everything this library wrote is in the file before the MPI
- * library's sync. */
-int mpiox_mpi_sync(MPI_File fh)
-{
-    mpiox_handle *handle = mpiox_handle_find(fh);
-    mpiox_error error, late;
-    bool failed;
-    int result;
-
-    mpiox_nonblocking_drain(handle);
-    const double begun = mpiox_handle_now(handle);
-    failed = mpiox_handle_is_managed(handle) && handle->forwarded != NULL &&
-             mpiox_forwarded_flush_barrier(handle->forwarded, true, true, &error) != MPIOX_OK;
-    if (handle != NULL && handle->forwarded != NULL)
-        mpiox_forwarded_balance(handle->forwarded);
-    if (mpiox_handle_is_managed(handle) && mpiox_file_sync(handle->file, failed ? &late : &error) != MPIOX_OK)
-        failed = true;
-    result = handle != NULL && handle->subfiles ? MPI_SUCCESS : PMPI_File_sync(fh);
-    mpiox_handle_spent(handle, MPIOX_SPENT_SYNC, begun);
-    if (handle != NULL && !failed)
-        mpiox_mpi_subfiles_synced(handle->writer);
-    return failed ? mpiox_mpi_raise(handle, &error) : result; /* ours names the bytes, and is told only once */
 }
 
 /* All ranks have closed a file of subfiles. 0, or the same *error on all of them. */

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,10 +50,18 @@ bool mpiox_mpi_path_is_posix(const char *filename)
     return index < 0 || prefixes[index].posix;
 }
 
+bool mpiox_mpi_path_folder(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    if (slash && slash - path >= PATH_MAX)
+        return false;
+    snprintf(folder, PATH_MAX, "%.*s", !slash || slash == path ? 1 : (int)(slash - path), slash ? path : ".");
+    return true;
+}
+
 int mpiox_mpi_path_errno(const char *path, bool write, bool create)
 {
     char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
     const int fd = open(path, (write ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
     if (fd >= 0) {
         close(fd);
@@ -62,8 +69,7 @@ int mpiox_mpi_path_errno(const char *path, bool write, bool create)
     }
     if (errno != ENOENT || !create)
         return errno;
-    if (slash && slash - path >= (long)sizeof folder)
+    if (!mpiox_mpi_path_folder(path, folder))
         return ENAMETOOLONG;
-    snprintf(folder, sizeof folder, "%.*s", !slash || slash == path ? 1 : (int)(slash - path), slash ? path : ".");
     return access(folder, W_OK | X_OK) == 0 ? 0 : errno;
 }

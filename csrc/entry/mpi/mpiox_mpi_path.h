@@ -4,6 +4,7 @@
 #ifndef MPIOX_MPI_PATH_H
 #define MPIOX_MPI_PATH_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 /* The path behind a known prefix ("ufs:", "lustre:"...), or the name itself. Points into filename. */
@@ -15,6 +16,8 @@ const char *mpiox_mpi_path_opened(const char *filename);
 /* False: the prefix names a file system that POSIX calls do not reach. */
 bool mpiox_mpi_path_is_posix(const char *filename);
 
+/* The folder of a path, "." without one. False: too long. */
+bool mpiox_mpi_path_folder(const char *path, char folder[PATH_MAX]);
 /* errno of an attempt to open the file; 0: it can be opened, or no reason is found. For messages only. Blocking. */
 int mpiox_mpi_path_errno(const char *path, bool write, bool create);
 

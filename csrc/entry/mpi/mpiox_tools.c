@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,10 +59,17 @@ static void look(void)
     }
 }
 
-const char *mpiox_tools_hide_files(void)
+bool mpiox_tools_hide_files(void)
 {
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
     pthread_once(&once, look);
-    return hidden_file_function;
+    if (hidden_file_function != NULL && !atomic_flag_test_and_set(&said))
+        fprintf(stderr,
+                "mpiio_ext: a library in front of this one wraps %s: files are left to the MPI library; "
+                "preload libmpiio_ext.so first\n",
+                hidden_file_function);
+    return hidden_file_function != NULL;
 }
 
 bool mpiox_tools_hide_waits(void)

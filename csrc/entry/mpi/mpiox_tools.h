@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-/* "MPI_File_write_all"...: a function on files that does not reach this library; NULL when all do. Found out once. */
-const char *mpiox_tools_hide_files(void);
+/* Does a function on files not reach this library? Found out once; then whoever preloads it must learn of it, once. */
+bool mpiox_tools_hide_files(void);
 bool mpiox_tools_hide_waits(void); /* the same of MPI_Wait, MPI_Test and their kin */
 
 #endif
