@@ -41,6 +41,10 @@ DEVIATIONS = {
 }
 
 
+#: Of these, what the library puts right.
+PUT_RIGHT = {"EXCL: an existing file is refused"}
+
+
 def run(tmp_path: pathlib.Path, ranks: int, cases: list[str], *, preload: bool) -> Launch:
     """Run cases of modes.c; its exit status, the number of failures, is left to the caller."""
     program: list[str | os.PathLike[str]] = [mpi_program("modes"), tmp_path / "file", *cases]
@@ -63,7 +67,7 @@ def test_native(family: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("ranks", [1, 4, *slow(2, 7)])
 def test_preloaded(extension: str, family: str, tmp_path: pathlib.Path, ranks: int) -> None:
     launch = run(tmp_path, ranks, list(CASES), preload=True)
-    assert failed_checks(launch.stdout, checks(ranks)) <= DEVIATIONS[family], launch.describe()
+    assert failed_checks(launch.stdout, checks(ranks)) <= DEVIATIONS[family] - PUT_RIGHT, launch.describe()
 
 
 @pytest.mark.parametrize("preload", [False, True], ids=["native", "preloaded"])
@@ -87,11 +91,11 @@ def test_on_pretended_nodes(extension: str, family: str, tmp_path: pathlib.Path,
     launch = mpi_run(program, 4, preload=True, env=env, timeout_s=60, check=False)
     assert not launch.timed_out, launch.describe()
     least = 1 + sum(CASES[case] for case in cases)
-    assert failed_checks(launch.stdout, least) <= DEVIATIONS[family], launch.describe()
+    assert failed_checks(launch.stdout, least) <= DEVIATIONS[family] - PUT_RIGHT, launch.describe()
 
 
 #: Cases of tests/programs/differing.c -> number of checks.
-DIFFERING = {"amode": 10, "names": 11, "sizes": 13, "pointers": 8}
+DIFFERING = {"amode": 10, "names": 11, "sizes": 13, "pointers": 8, "failing": 5}
 
 
 @pytest.mark.parametrize("hints", ["", "mpiox_ranks_per_node=1", "mpiox_delegates=1,mpiox_close=staged"])

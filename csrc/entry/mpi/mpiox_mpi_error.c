@@ -2,6 +2,7 @@
 #include "mpiox_mpi_error.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -152,7 +153,29 @@ int mpiox_mpi_raise_problem(const mpiox_handle *handle, int error_class, const c
     return mpiox_mpi_raise(handle, &error);
 }
 
-int mpiox_mpi_error_of_open(MPI_Comm comm, const char *filename, int amode, int result)
+/* MPICH gives most ranks the code of another process, which has no class here, or any. */
+static int class_here(int result)
+{
+    int error_class = MPI_ERR_OTHER;
+
+    PMPI_Error_class(result, &error_class);
+    return error_class;
+}
+
+int mpiox_mpi_error_class_of_open(MPI_Comm comm, int result)
+{
+    struct {
+        int rank, error_class;
+    } mine = {INT_MAX, class_here(result)}, first = mine;
+
+    if (result != MPI_SUCCESS && mine.error_class != MPI_ERR_OTHER && mine.error_class != MPI_ERR_UNKNOWN)
+        PMPI_Comm_rank(comm, &mine.rank);
+    return PMPI_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MINLOC, comm) == MPI_SUCCESS && first.rank != INT_MAX
+               ? first.error_class
+               : mine.error_class;
+}
+
+int mpiox_mpi_error_of_open(MPI_Comm comm, const char *filename, int amode, int result, int error_class)
 {
     const char *path = mpiox_mpi_path(filename);
     mpiox_error error;
@@ -160,11 +183,15 @@ int mpiox_mpi_error_of_open(MPI_Comm comm, const char *filename, int amode, int 
 
     if (result == MPI_SUCCESS || !mpiox_mpi_path_is_posix(filename))
         return result;
-    sys_errno = mpiox_mpi_path_errno(path, !(amode & MPI_MODE_RDONLY), (amode & MPI_MODE_CREATE) != 0);
-    if (sys_errno == 0)
+    if (error_class == MPI_SUCCESS)
+        error_class = class_here(result);
+    sys_errno = error_class == MPI_ERR_FILE_EXISTS
+                    ? EEXIST
+                    : mpiox_mpi_path_errno(path, !(amode & MPI_MODE_RDONLY), (amode & MPI_MODE_CREATE) != 0);
+    if (sys_errno == 0 && class_here(result) == error_class)
         return result;
     mpiox_error_set(&error, MPIOX_E_IO, sys_errno, -1, -1, "open");
-    error.mpi_code = result;
+    error.mpi_code = error_class;
     PMPI_Comm_rank(comm, &error.rank);
     return mpiox_mpi_error_code(path, &error);
 }

@@ -27,9 +27,12 @@ void mpiox_mpi_problem(mpiox_error *error, int error_class, const char *what);
 
 /* Make a code with the error's class and a text of its own. */
 int mpiox_mpi_error_code(const char *path, const mpiox_error *error);
+/* The class of an open that has failed on some rank, by the lowest rank whose code has one. `result`: this rank's code,
+ * which may be MPI_SUCCESS. Collective. */
+int mpiox_mpi_error_class_of_open(MPI_Comm comm, int result);
 /* Of an open that has failed, `result`: the MPI library's error with the file and errno added, where they can be found
- * out. Its class stays. Local. */
-int mpiox_mpi_error_of_open(MPI_Comm comm, const char *filename, int amode, int result);
+ * out. error_class: its class; MPI_SUCCESS: that of the code. Local. */
+int mpiox_mpi_error_of_open(MPI_Comm comm, const char *filename, int amode, int result, int error_class);
 /* Make the code, call the file's error handler with it, return it. */
 int mpiox_mpi_error_raise(MPI_File fh, const char *path, const mpiox_error *error);
 /* The same for an open file; an error that names no rank is this rank's. */

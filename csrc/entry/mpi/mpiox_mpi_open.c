@@ -618,6 +618,7 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
     if (fails)
         return refuse_subfiles(comm, handle, o, name, own, fh);
     mpiox_mpi_staging_opened(comm, &o->staging, name, opened && !missing, through, own->hold, &refused);
+    const int error_class = o->wanted && !own->opened ? mpiox_mpi_error_class_of_open(comm, result) : MPI_SUCCESS;
     if (missing && opened)
         return refuse_partly(handle, filename, fh);
     if (kept) {
@@ -632,7 +633,7 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
     if (kept)
         mpiox_mpi_show_hints(comm, filename, *fh);
     else if (result != MPI_SUCCESS)
-        result = mpiox_mpi_error_of_open(comm, name, amode, result);
+        result = mpiox_mpi_error_of_open(comm, name, amode, result, error_class);
     if (!kept)
         discard(handle);
     return result;
