@@ -101,7 +101,7 @@ DIFFERING = {"amode": 10, "names": 11, "sizes": 13, "pointers": 8, "failing": 5}
 @pytest.mark.parametrize("hints", ["", "mpiox_ranks_per_node=1", "mpiox_delegates=1,mpiox_close=staged"])
 @pytest.mark.parametrize("case", DIFFERING)
 def test_arguments_that_differ(extension: str, tmp_path: pathlib.Path, case: str, hints: str) -> None:
-    """What MPI wants to be the same on all ranks is not, or an open fails: an error on every rank, and no rank waits."""
+    """What MPI wants to be the same on all ranks is not, or an open fails: every rank gets the error."""
     program: list[str | os.PathLike[str]] = [mpi_program("differing"), tmp_path / "file", case]
     launch = mpi_run(program, 3, preload=True, env={"MPIOX_HINTS": hints}, timeout_s=30, check=False)
     assert not launch.timed_out, launch.describe()

@@ -148,6 +148,21 @@ def test_what_the_program_did_not_say_is_not_told(tmp_path: pathlib.Path, pairs:
         assert (ours["romio_cb_read"], ours["romio_cb_write"]) == ("enable", "enable")
 
 
+DISABLED, ALONE = "romio_cb_write=disable", "romio_no_indep_rw=true"
+
+
+@pytest.mark.parametrize(("info", "variables"), [(DISABLED, {"MPIOX_HINTS": ALONE}), (ALONE, {"MPIOX_HINTS": DISABLED}),
+                                                 (DISABLED, {"ROMIO_HINTS": ALONE})])  # fmt: skip
+def test_no_independent_accesses(tmp_path: pathlib.Path, info: str, variables: dict[str, str]) -> None:
+    """They switch collective buffering on, whichever source switches it off, here and in ROMIO."""
+    if "ROMIO_HINTS" in variables:
+        (tmp_path / "romio").write_text(variables["ROMIO_HINTS"].replace("=", " ") + "\n", encoding="utf-8")
+        variables = {"ROMIO_HINTS": str(tmp_path / "romio")}
+    for word in ("native", "ours")[mpi_family() != "mpich" or "ROMIO_HINTS" not in variables :]:
+        told = json.loads(python_run(["-c", TELL, f"{tmp_path}/data", word, info], 2, env=variables).stdout)
+        assert (told["romio_cb_read"], told["romio_cb_write"]) == ("enable", "enable"), word
+
+
 # ---- display ---------------------------------------------------------------------------------------------------------
 
 

@@ -30,12 +30,12 @@
 enum { VALUE_BYTES = 1024, LINE_BYTES = 1024 };
 
 typedef struct scan {   /* context of one pass over the sources */
-    mpiox_hints *hints; /* values to overwrite, or NULL */
+    mpiox_hints *hints; /* values to overwrite */
     FILE **collected;   /* where to put those of sources but MPI_Info, NULL: nowhere; made for the first one */
     char **text;        /* what *collected writes into */
     size_t *text_bytes;
     mpiox_hint_source source;
-    mpiox_hint_source collective_only; /* has said that the program makes collectives alone; MPIOX_HINT_DEFAULT: none */
+    mpiox_hint_source collective_only; /* which has set romio_no_indep_rw last */
     bool repeat;                       /* report what was reported before, too */
     mpiox_mca mca;
     mpiox_hints_report report;
@@ -161,7 +161,7 @@ static const char *our_name(const char *name)
     return strcmp(name, "romio_lustre_start_iodevice") == 0 ? "start_iodevice" : name;
 }
 
-static void collect(const char *name, const char *value, scan *pass)
+static void collect(const char *name, const char *value, bool weak, scan *pass)
 {
     char text[VALUE_BYTES];
 
@@ -170,7 +170,7 @@ static void collect(const char *name, const char *value, scan *pass)
     if (*pass->collected == NULL)
         return; /* the MPI library works without the hint */
     canonical(name, value, text, (int64_t)sizeof text);
-    fprintf(*pass->collected, "%c%s=%s\n", pass->source < MPIOX_HINT_INFO ? 'w' : 's', name, text);
+    fprintf(*pass->collected, "%c%s=%s\n", weak ? 'w' : 's', name, text);
 }
 
 /* A size above the most that the hint can be is in force as that: one line says so. */
@@ -199,15 +199,11 @@ static bool is_true(const char *value)
     return strcasecmp(value, "true") == 0;
 }
 
-/* romio_no_indep_rw=true turns collective buffering on, whatever the same source says of it: as ROMIO does. */
 static void visit(const char *given, const char *value, const char *where, void *context)
 {
     scan *pass = context;
     char problem[LINE_BYTES], message[2 * LINE_BYTES];
     const char *name = our_name(given);
-    if (pass->collective_only == pass->source && pass->source != MPIOX_HINT_DEFAULT &&
-        (strcmp(name, "romio_cb_read") == 0 || strcmp(name, "romio_cb_write") == 0))
-        value = "enable";
     int index = mpiox_hints_find(name);
 
     if (check(pass->source, name, value, problem, (int64_t)sizeof problem) != MPIOX_OK) {
@@ -217,22 +213,19 @@ static void visit(const char *given, const char *value, const char *where, void 
     }
     if (index >= 0)
         tell_clamped(index, value, where, pass);
-    if (pass->hints != NULL && index >= 0) {
+    if (index >= 0) {
         mpiox_hint_parse(mpiox_hints_spec(index), value, pass->hints);
         pass->hints->source[index] = (uint8_t)pass->source;
     }
     if (pass->collected != NULL && pass->source != MPIOX_HINT_INFO && pass->source != MPIOX_HINT_DEFAULT &&
         strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 && strchr(value, '\n') == NULL) {
-        collect(name, value, pass);
+        collect(name, value, pass->source < MPIOX_HINT_INFO, pass);
         if (name != given) /* each MPI library takes the one that it knows */
-            collect(given, value, pass);
+            collect(given, value, pass->source < MPIOX_HINT_INFO, pass);
     }
-    if (pass->hints != NULL && strcmp(name, COLLECTIVE_ONLY) == 0)
+    if (strcmp(name, COLLECTIVE_ONLY) == 0) {
         pass->hints->collective_only = is_true(value);
-    if (strcmp(name, COLLECTIVE_ONLY) == 0 && is_true(value)) {
         pass->collective_only = pass->source;
-        visit("romio_cb_read", "enable", where, pass);
-        visit("romio_cb_write", "enable", where, pass);
     }
 }
 
@@ -373,6 +366,21 @@ static void scan_info(MPI_Info info, scan *pass)
     }
 }
 
+/* romio_no_indep_rw=true turns collective buffering on, whichever source says what of it: as ROMIO does. */
+static void force_collectives(scan *pass)
+{
+    static const char *const forced[] = {"romio_cb_read", "romio_cb_write"};
+
+    for (size_t i = 0; i < sizeof forced / sizeof forced[0] && pass->hints->collective_only; i++) {
+        const int index = mpiox_hints_find(forced[i]);
+
+        mpiox_hint_parse(mpiox_hints_spec(index), "enable", pass->hints);
+        pass->hints->source[index] = (uint8_t)pass->collective_only;
+        if (pass->collected != NULL && (*pass->collected != NULL || pass->collective_only != MPIOX_HINT_INFO))
+            collect(forced[i], "enable", false, pass);
+    }
+}
+
 static void resolve(const char *path, MPI_Info info, scan *pass)
 {
     mpiox_hints_defaults(pass->hints);
@@ -380,6 +388,7 @@ static void resolve(const char *path, MPI_Info info, scan *pass)
     scan_weak(path, pass);
     scan_info(info, pass);
     scan_strong(path, pass);
+    force_collectives(pass);
 }
 
 int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context)
