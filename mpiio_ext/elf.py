@@ -9,6 +9,7 @@ Source. System V ABI, chapters 4 and 5; /usr/include/elf.h.
 
 from __future__ import annotations
 
+import mmap
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,9 @@ _DT_NULL, _DT_NEEDED, _DT_STRTAB = 0, 1, 5
 _MOST_HEADERS = 1 << 12
 _MOST_BYTES = 1 << 24  # of a dynamic section; real ones have some hundred
 _MOST_NAME = 4096
+
+
+_Data = bytes | mmap.mmap
 
 
 class ElfError(ValueError):
@@ -39,13 +43,13 @@ class Elf(NamedTuple):  # a data class would make every rank import `inspect`
     dynamic: bool
 
 
-def _part(data: bytes, at: int, count: int) -> bytes:
+def _part(data: _Data, at: int, count: int) -> bytes:
     if at < 0 or count < 0 or at + count > len(data):
         raise ElfError("a part lies outside the file")
     return data[at : at + count]
 
 
-def _text(data: bytes, at: int) -> str:
+def _text(data: _Data, at: int) -> str:
     if not 0 <= at < len(data):
         raise ElfError("a name lies outside the file")
     end = data.find(b"\0", at, at + _MOST_NAME)
@@ -67,11 +71,11 @@ def read(path: str | Path) -> Elf:
     with Path(path).open("rb") as file:
         if file.read(4) != b"\x7fELF":
             raise ElfError("no ELF file")
-        file.seek(0)
-        return parse(file.read())
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:  # a program may have gigabytes
+            return parse(data)
 
 
-def parse(data: bytes) -> Elf:
+def parse(data: _Data) -> Elf:
     """Read the dynamic section of a file's content; raises `ElfError`."""
     head = _part(data, 0, 20)
     if head[:4] != b"\x7fELF" or head[4] not in (1, 2) or head[5] not in (1, 2):
@@ -94,7 +98,7 @@ def parse(data: bytes) -> Elf:
     return Elf(_needed(data, dynamic, loads, order, wide), interpreter, dynamic=True)
 
 
-def _program_headers(data: bytes, order: str, wide: bool) -> tuple[int, int, int]:
+def _program_headers(data: _Data, order: str, wide: bool) -> tuple[int, int, int]:
     """Return offset of the program headers, bytes of one, number."""
     if wide:
         (offset,) = struct.unpack(order + "Q", _part(data, 32, 8))
@@ -107,7 +111,7 @@ def _program_headers(data: bytes, order: str, wide: bool) -> tuple[int, int, int
     return offset, size, count
 
 
-def _segment(data: bytes, at: int, order: str, wide: bool) -> tuple[int, int, int, int]:
+def _segment(data: _Data, at: int, order: str, wide: bool) -> tuple[int, int, int, int]:
     """Return type, file offset, address and bytes in the file of a segment."""
     if wide:
         kind, _, offset, address, _, in_file = struct.unpack(order + "IIQQQQ", _part(data, at, 40))
@@ -117,7 +121,7 @@ def _segment(data: bytes, at: int, order: str, wide: bool) -> tuple[int, int, in
 
 
 def _needed(
-    data: bytes, dynamic: tuple[int, int], loads: list[tuple[int, int, int]], order: str, wide: bool
+    data: _Data, dynamic: tuple[int, int], loads: list[tuple[int, int, int]], order: str, wide: bool
 ) -> tuple[str, ...]:
     section = _part(data, dynamic[0], dynamic[1])
     if len(section) > _MOST_BYTES:

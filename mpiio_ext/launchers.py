@@ -32,6 +32,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpiio_ext.loadable import FIRST
+
 _OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"})
 _HYDRA = frozenset({"mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"})
 _EITHER = frozenset({"mpirun", "mpiexec"})
@@ -146,7 +148,8 @@ def launcher_family(program: str, default: str) -> str | None:
 def _preloaded(library: str, environment: Mapping[str, str]) -> str:
     present = environment.get("LD_PRELOAD", "").replace(":", " ").split()
     words = list(dict.fromkeys([*library.split(":"), *present]))
-    return ":".join(sorted(words, key=lambda word: Path(word).name != TRACER))  # the tracer sees what the program calls
+    # What refuses to be anywhere else is first; then the tracer, which sees what the program calls.
+    return ":".join(sorted(words, key=lambda word: (not FIRST.fullmatch(Path(word).name), Path(word).name != TRACER)))
 
 
 def _without_preloads(words: Sequence[str], kind: str) -> tuple[list[str], list[str]]:

@@ -133,6 +133,8 @@ def _wants_statistics(environment: Mapping[str, str]) -> bool:
 def plan_launch(command: tuple[str, ...], library: str, settings: dict[str, str]) -> Launch:
     """Return what to execute, with the library preloaded; a launcher of the other MPI family is refused."""
     from mpiio_ext._load import family as family_of_library
+    from mpiio_ext.errors import LoadError
+    from mpiio_ext.loadable import first_libraries
 
     family = family_of_library()
     kind = launcher_family(command[0], family)
@@ -142,6 +144,10 @@ def plan_launch(command: tuple[str, ...], library: str, settings: dict[str, str]
             f"{command[0]} starts programs of {names[kind or family]}, but this mpiio_ext is for {names[family]}: "
             "use the launcher of that MPI library, or the mpiio-ext of the other one"
         )
+    try:
+        library = ":".join([*first_libraries(command, kind is not None), library])
+    except LoadError as error:
+        raise click.UsageError(str(error)) from error
     return plan(command, library=library, settings=settings, family=family, environment=os.environ)
 
 

@@ -440,6 +440,18 @@ def test_launcher_is_not_preloaded(extension: str, tmp_path: pathlib.Path) -> No
     assert int(parent) == 0
 
 
+@pytest.mark.parametrize("outside", [False, True])
+def test_run_address_sanitizer(extension: str, family: str, tmp_path: pathlib.Path, outside: bool) -> None:
+    """Its run-time library, which refuses to be behind another one, is put in front by itself."""
+    app = _compile("mpicc", ["-fsanitize=address", str(PROGRAMS / "writes.c")], tmp_path / "app")
+    runs = [sys.executable, "-m", "mpiio_ext", "run", "-H", "cb_nodes=1", "--"]
+    mpiexec = [str(launcher()), "-n", "2"]
+    env = base_environment() | {"ASAN_OPTIONS": "detect_leaks=0", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
+    words = [*runs, *mpiexec] if outside else [*mpiexec, *runs]
+    run_bounded([*words, str(app), str(tmp_path / "data")], env=env, timeout_s=60)
+    assert _statistics(tmp_path / "stats")["run"]["ranks"] == 2
+
+
 LEFT_OPEN = """
     import sys
     import numpy as np

@@ -19,6 +19,7 @@ from mpiio_ext.cli.logged import DarshanLog, Recording
 from mpiio_ext.cli.runreport import is_of_a_run
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import launcher_family, plan
+from support import cbuild
 
 LIBRARY = "/lib/libmpiio_ext.so"
 
@@ -77,6 +78,18 @@ def test_report_is_of_a_run_where_it_is_given_one(tmp_path: pathlib.Path) -> Non
     assert not (tmp_path / "no.html").exists()
     mistyped = CliRunner().invoke(main, ["report", str(tmp_path / "nothing")])
     assert mistyped.exit_code == 2 and "cannot be read" in mistyped.output and "bench" not in mistyped.output
+
+
+def test_program_of_another_c_library(tmp_path: pathlib.Path) -> None:
+    """One line, before it is started, in place of one for every function that it lacks; behind a launcher, too."""
+    (tmp_path / "app.c").write_text("int main(void) { return 0; }", encoding="utf-8")
+    app = str(tmp_path / "app")
+    subprocess.run([cbuild.compiler(), f"{app}.c", "-o", app, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"],
+                   check=True, timeout=120)  # fmt: skip
+    for words in ([app], ["mpirun", "-n", "2", "env", "A=1", app]):
+        said = refused("--", *words)
+        assert f"{app} is built with the C library musl (/lib/ld-musl-x86_64.so.1)" in said, said
+        assert "build the program with glibc" in " ".join(said.split())
 
 
 # ---- launchers -------------------------------------------------------------------------------------------------------
