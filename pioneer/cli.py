@@ -87,7 +87,7 @@ def path(
     )
 
     with said(OSError, ValueError):
-        info, rows = read_sanitized([Path(source) for source in trace], name, say=_say)
+        info, rows = read_sanitized([Path(source) for source in trace], name, only=only, say=_say)
         every = tables_of(rows)
         tables = {rank: selected(table, only, skip) for rank, table in every.items()}
         say_loss(info)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def say_loss(info: TraceInfo) -> None:
-    """Tell on stderr what of a trace was not understood."""
+    """Tell on stderr what of a trace was not understood, and what the tracer has left out."""
     for source in info.sources:
         loss = source.loss
         said = [f"{loss.skipped:,} lines or records were not understood, of {max(source.lines, loss.skipped):,}"
@@ -24,3 +24,5 @@ def say_loss(info: TraceInfo) -> None:
             for problem in loss.problems[:3]:
                 text = f": {problem.text[:80]}" if problem.text else ""
                 echo(f"  {f'line {problem.line}: ' if problem.line > 0 else ''}{problem.why}{text}", err=True)
+    if info.left_out:
+        tell(info.left_out)

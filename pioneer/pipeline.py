@@ -18,6 +18,7 @@ Guarantee. A file gets its name when it is complete. A folder that has something
 
 from __future__ import annotations
 
+import glob
 import json
 import re
 import shutil
@@ -266,8 +267,10 @@ class Pipeline:
             return self._compare()
 
     def _sanitize(self) -> None:
-        info = sanitize_to(self._at("sanitized.parquet"), self.trace, self.reader, say=self.warn,
+        info = sanitize_to(self._at("sanitized.parquet"), self.trace, self.reader, only=self.only, say=self.warn,
                            progress=lambda rows: self.say("sanitize", f"{rows:,} rows"))  # fmt: skip
+        if info.left_out:
+            self.warn(info.left_out)
         if info.skipped:
             first = next((f"; see {source.path}, line {problem.line}: {problem.why}" for source in info.sources
                           for problem in source.loss.problems if source.loss.skipped), "")  # fmt: skip
@@ -306,7 +309,9 @@ class Pipeline:
                   *([] if self.spin_s is None else ["--spin", repr(self.spin_s)])]  # fmt: skip
         launcher = [*(self.launcher or default_launcher()), "-n", str(self.ranks)]
         # The path says which folders are looked at, and the tracer records the path's calls alone.
-        return [*module, "trace", "--folders", "-o", str(self._at("run/trace")), "--", *launcher, *replay]
+        files = f"{glob.escape(str(self._at('run/files').resolve()))}/*"  # wherever these may lie
+        return [*module, "trace", "--folders", "--only", files, "-o", str(self._at("run/trace")), "--", *launcher,
+                *replay]  # fmt: skip
 
     def _replay(self, synthetic: WorkloadPath) -> None:
         from mpiio_ext.pioneer.compare.activity import activity_of_path

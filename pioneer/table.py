@@ -18,8 +18,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from mpiio_ext.common.units import count_text
+
 __all__ = [
-    "CLOCKS", "LAYERS", "SCHEMA", "VERSION", "Clock", "Loss", "Problem", "Source", "TraceInfo", "info_of", "with_info",
+    "CLOCKS", "LAYERS", "SCHEMA", "VERSION", "Clock", "LeftOut", "Loss", "Problem", "Source", "TraceInfo", "info_of",
+    "with_info",
 ]  # fmt: skip
 
 #: Raised whenever the meaning of a column changes.
@@ -111,6 +114,28 @@ class Loss:
             self.problems.append(Problem(line=line, why=why, text=text[:200]))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Operations of a program on files of the system (`sanitize.system_files`), which are not looked at.
+
+    Attributes
+    ----------
+    operations, files, ns : how many, on how many files, and their time.
+    name : the file with the longest of them.
+    """
+
+    operations: int = 0
+    files: int = 0
+    ns: int = 0
+    name: str = ""
+
+    def __str__(self) -> str:
+        """Return it as the subject of a sentence; "": there are none."""
+        such = f", such as {self.name}" if self.name else ""
+        of = f"{count_text(self.files, 'file')} of the system{such}"
+        return f"{count_text(self.operations, 'operation')} on {of}" if self.operations else ""
+
+
 @dataclass(slots=True, kw_only=True)
 class Source:
     """One file of a raw trace.
@@ -122,6 +147,7 @@ class Source:
     lines : lines or records that were read.
     rows : that became rows.
     loss : what did not.
+    left_out : what the tracer did not record.
     """
 
     path: str
@@ -130,6 +156,7 @@ class Source:
     lines: int = 0
     rows: int = 0
     loss: Loss = field(default_factory=Loss)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -166,6 +193,7 @@ class TraceInfo:
     sources : files that were read.
     lacks : what the format does not record, for people.
     clocks : estimates by which the times were corrected.
+    selected : the tracer was told which files to record, those of the system among them.
     """
 
     format: str
@@ -174,12 +202,19 @@ class TraceInfo:
     sources: list[Source] = field(default_factory=list)
     lacks: list[str] = field(default_factory=list)
     clocks: list[Clock] = field(default_factory=list)
+    selected: bool = False
     version: int = VERSION
 
     @property
     def skipped(self) -> int:
         """Lines of all sources that are in no row and should be."""
         return sum(source.loss.skipped for source in self.sources)
+
+    @property
+    def left_out(self) -> str:
+        """What the tracer has not recorded, for people, of the process with most of it; "": nothing."""
+        most = max((source.left_out for source in self.sources), key=lambda one: one.operations, default=LeftOut())
+        return f"{most}: not recorded; `mpiio-ext trace --only GLOB` records them" if most.operations else ""
 
     def to_json(self) -> str:
         """Return it as one JSON object."""
@@ -194,7 +229,8 @@ def with_info(schema: pa.Schema, info: TraceInfo) -> pa.Schema:
 def _source_of(values: dict[str, Any]) -> Source:
     loss = values.pop("loss")
     problems = [Problem(**item) for item in loss.pop("problems")]
-    return Source(**values, loss=Loss(**loss, problems=problems))
+    left_out = LeftOut(**values.pop("left_out", {}))
+    return Source(**values, loss=Loss(**loss, problems=problems), left_out=left_out)
 
 
 def info_of(schema: pa.Schema) -> TraceInfo:

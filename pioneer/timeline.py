@@ -25,7 +25,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -36,8 +35,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mpiio_ext.common.files import replacing
-from mpiio_ext.pioneer.darshan.names import OF_MPI
+from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.sanitize.survey import Survey, Surveyor
+from mpiio_ext.pioneer.sanitize.system_files import OF_MPI, matcher
 from mpiio_ext.pioneer.traces import open_trace
 
 if TYPE_CHECKING:
@@ -276,6 +276,7 @@ class _First:
 def _first(sources: Sequence[Path], name: str | None) -> _First:
     info, batches = open_trace(sources, name)
     surveyor, begins, moved, rows = Surveyor(), list[int](), set[str](), 0
+    others = matcher(() if info.format == own.NAME else OF_MPI)  # the tracer has left them out
     for batch in batches:
         if "mask" not in batch.schema.names:
             surveyor.add(batch)
@@ -283,7 +284,7 @@ def _first(sources: Sequence[Path], name: str | None) -> _First:
         if batch.num_rows:
             begins.append(pc.min(batch["timestamp"]).as_py())
             begins[:] = [min(begins)]
-            moved.update(_moved(batch))
+            moved.update(name for name in _moved(batch) if not others.match(name))
     survey = surveyor.survey(info)
     ahead = max((abs(clock.offset_ns) for clock in survey.clocks.values()), default=0)
     begin = min(begins, default=0) - ahead  # corrected times do not lie before it
@@ -295,7 +296,7 @@ def _moved(batch: pa.RecordBatch) -> Iterator[str]:
     transfers = pc.match_substring_regex(batch["operation"].cast(pa.string()), _TRANSFERS)
     moves = pc.and_kleene(pc.and_(requests, transfers), pc.greater(batch["size"], 0))
     names = pc.unique(batch["file"].filter(pc.fill_null(moves, False)))
-    return (name for name in names.to_pylist() if name is not None and not re.search(OF_MPI, name))
+    return (name for name in names.to_pylist() if name is not None)
 
 
 def _values(batch: pa.RecordBatch) -> Iterator[tuple[object, ...]]:

@@ -37,8 +37,10 @@ from mpiio_ext.pioneer.path.short import with_moved
 from mpiio_ext.pioneer.readers import find_reader, reader_of
 from mpiio_ext.pioneer.readers._files import parquet_of
 from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
+from mpiio_ext.pioneer.sanitize.sanitize import OF_SYSTEM
 from mpiio_ext.pioneer.sanitize.survey import Survey, Surveyor, take_survey
-from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, info_of
+from mpiio_ext.pioneer.sanitize.system_files import matcher
+from mpiio_ext.pioneer.table import SCHEMA, LeftOut, TraceInfo, info_of
 
 _PARQUET = b"PAR1"
 _KEY = b"pioneer"
@@ -101,10 +103,35 @@ def open_trace(sources: Sequence[Path], name: str | None = None) -> tuple[TraceI
     return reader.read(sources)
 
 
+def _nothing(_: str) -> None:
+    pass
+
+
+def _of_system(batch: pa.RecordBatch) -> pa.Array:
+    return pc.fill_null(pc.equal(batch["mask"].cast(pa.string()), OF_SYSTEM), False)
+
+
+def _unmasked(batch: pa.RecordBatch, only: Sequence[str]) -> pa.RecordBatch:
+    """Return stored rows where files that match are the program's, as if they had been sanitized so."""
+    names = [name for name in pc.unique(batch["file"].filter(_of_system(batch))).to_pylist() if _matches(name, only)]
+    if not names:
+        return batch
+    wanted = pc.and_(_of_system(batch), pc.is_in(batch["file"].cast(pa.string()), pa.array(names)))
+    mask = pc.if_else(wanted, pa.scalar(None, pa.string()), batch["mask"].cast(pa.string()))
+    at = batch.schema.get_field_index("mask")
+    return batch.set_column(at, batch.schema.field(at), mask.dictionary_encode().cast(batch.schema.field(at).type))
+
+
 def sanitized(
-    batches: Iterable[pa.RecordBatch], *, system_files: re.Pattern[str] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield sanitized rows; those that are already so stay as they are."""
+    batches: Iterable[pa.RecordBatch], *, system_files: re.Pattern[str] | None = None, only: Sequence[str] = (),
+    say: Callable[[str], None] = _nothing,
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    """Yield sanitized rows; those that are already so stay as they are, but for files that `only` names.
+
+    Parameters
+    ----------
+    batches, system_files, only, say : as of `read_sanitized`; `say` is told of masked files behind the last row.
+    """
     iterator = iter(batches)
     first = next(iterator, None)
     if first is None:
@@ -114,16 +141,29 @@ def sanitized(
         yield first
         yield from iterator
 
-    yield from whole() if "mask" in first.schema.names else sanitize(whole(), system_files=system_files)
+    if "mask" in first.schema.names:
+        rows: Iterator[pa.RecordBatch] = (_unmasked(batch, only) for batch in whole())
+    else:
+        rows = sanitize(whole(), system_files=system_files or matcher(only=only))
+    count, names = 0, set[str]()
+    for batch in rows:
+        masked = batch["file"].filter(_of_system(batch))
+        count += len(masked)
+        names.update(pc.unique(masked).to_pylist())
+        yield batch
+    if count:
+        found = LeftOut(operations=count, files=len(names), name=sorted(names)[0])
+        say(f"{found}: left out; --only GLOB takes them")
 
 
-def _nothing(_: str) -> None:
-    pass
+def _pattern(info: TraceInfo, system_files: re.Pattern[str] | None) -> re.Pattern[str] | None:
+    """Return which files are the system's; where the tracer was told which files to record, none is."""
+    return matcher(()) if system_files is None and info.selected else system_files
 
 
 def read_sanitized(
     sources: Sequence[Path], name: str | None = None, *, system_files: re.Pattern[str] | None = None,
-    say: Callable[[str], None] = _nothing,
+    only: Sequence[str] = (), say: Callable[[str], None] = _nothing,
 ) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:  # fmt: skip
     """Return what is known of a trace, and its sanitized rows: phase A.
 
@@ -132,8 +172,8 @@ def read_sanitized(
     Parameters
     ----------
     sources, name : as of `open_trace`.
-    system_files : names that are files of the system; None: the usual ones.
-    say : is told what people have to know of the first pass, a line each.
+    system_files : names that are files of the system; None: the usual ones, but those that match a pattern of `only`.
+    say : is told what people have to know, a line each: of the first pass, and behind the rows what is masked.
 
     Raises
     ------
@@ -142,11 +182,16 @@ def read_sanitized(
     """
     info, batches = open_trace(sources, name)
     if name is None and len(sources) == 1 and is_table(sources[0]):
-        return info, sanitized(batches, system_files=system_files)
+        return info, sanitized(batches, system_files=system_files, only=only, say=say)
     survey = take_survey(info, batches)
     for line in survey.report():
         say(line)
-    return info, sanitized(survey.apply(open_trace(sources, name)[1]), system_files=system_files)
+    rows = survey.apply(open_trace(sources, name)[1])
+    return info, sanitized(rows, system_files=_pattern(info, system_files), only=only, say=say)
+
+
+def _matches(name: str | None, patterns: Sequence[str]) -> bool:
+    return name is not None and any(fnmatch.fnmatchcase(name, each) for each in patterns)
 
 
 def selected(table: pa.Table, only: Sequence[str], skip: Sequence[str]) -> pa.Table:
@@ -158,9 +203,7 @@ def selected(table: pa.Table, only: Sequence[str], skip: Sequence[str]) -> pa.Ta
         return table
 
     def wanted(name: str) -> bool:
-        return (not only or any(fnmatch.fnmatchcase(name, each) for each in only)) and not any(
-            fnmatch.fnmatchcase(name, each) for each in skip
-        )
+        return (not only or _matches(name, only)) and not _matches(name, skip)
 
     names = table["file"].cast(pa.string())
     kept = [None, *(name for name in pc.unique(names).to_pylist() if name is not None and wanted(name))]
@@ -261,7 +304,7 @@ def save_sanitized(
 
 def sanitize_to(
     path: Path, sources: Sequence[Path], name: str | None = None, *, system_files: re.Pattern[str] | None = None,
-    say: Callable[[str], None] = _nothing, progress: Callable[[int], None] = lambda _: None,
+    only: Sequence[str] = (), say: Callable[[str], None] = _nothing, progress: Callable[[int], None] = lambda _: None,
 ) -> TraceInfo:  # fmt: skip
     """Write what phase A makes of a trace to a Parquet file, as `save_sanitized` does; what is known of it.
 
@@ -270,7 +313,7 @@ def sanitize_to(
 
     Parameters
     ----------
-    sources, name, system_files, say : as of `read_sanitized`.
+    sources, name, system_files, only, say : as of `read_sanitized`.
     progress : is told the number of rows so far.
 
     Raises
@@ -281,16 +324,21 @@ def sanitize_to(
     info, batches = open_trace(sources, name)
     surveyor, rows = Surveyor(), 0
 
+    masked: list[str] = []
+
     def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         nonlocal rows
         rows = 0
-        for batch in sanitized(batches, system_files=system_files):
+        masked.clear()
+        for batch in sanitized(batches, system_files=_pattern(info, system_files), only=only, say=masked.append):
             rows += batch.num_rows
             progress(rows)
             yield batch
 
     if name is None and len(sources) == 1 and is_table(sources[0]):
         save_sanitized(info, counted(batches), path)
+        for line in masked:
+            say(line)
         return info
 
     def surveyed() -> Iterator[pa.RecordBatch]:
@@ -311,6 +359,8 @@ def sanitize_to(
         say(line)
     if survey.corrects or surveyor.has_cut:
         save_sanitized(info, counted(survey.apply(open_trace(sources, name)[1])), path)
+    for line in masked:
+        say(line)
     return info
 
 

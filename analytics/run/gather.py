@@ -183,7 +183,7 @@ def _silent(
 
 
 def _tables(
-    log: Path, statistics: Sequence[Mapping[str, Any]]
+    log: Path, statistics: Sequence[Mapping[str, Any]], *, recorded: bool = False
 ) -> tuple[dict[str, pa.Table], Activity | None, list[str]]:
     """Return the rows of a log, what ranks did when, and the files that others than these have accessed."""
     from mpiio_ext.analytics.diagnosis.activity_read import activity_of
@@ -195,7 +195,7 @@ def _tables(
     if converted.outcomes[0].status == "skipped":
         raise AnalyticsError(f"{log}: {converted.outcomes[0].reason}")
     tables = dict(by_job([(log, converted.tables)])[0].tables)
-    files = _of_the_program(tables["darshan_file"])
+    files = tables["darshan_file"] if recorded else _of_the_program(tables["darshan_file"])  # the recorder has its rule
     by_others = delegated.delegated(files, statistics)
     unseen = {*by_others, *delegated.mapped(files, statistics)}
     tables["darshan_file"] = delegated.as_asked_for(files, unseen)
@@ -215,9 +215,9 @@ def _document(
     from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
     from mpiio_ext.analytics.run import conflicts, delegated, gains, machine, parts
     from mpiio_ext.analytics.run import files as accessed
-    from mpiio_ext.pioneer.darshan.recordings import OTHERS
+    from mpiio_ext.pioneer.darshan.recordings import OTHERS, left_out
 
-    tables, activity, by_others = _tables(log, statistics)
+    tables, activity, by_others = _tables(log, statistics, recorded=recordings is not None)
     crowded = OTHERS in tables["darshan_file"]["file"].to_pylist()
     if crowded and not any(OTHERS in line for line in lacks):
         lacks = [*lacks, f"counters of some files had no room of their own: they are together in {OTHERS}"]
@@ -232,7 +232,6 @@ def _document(
         lost = opening.DELEGATES in command and measured is None  # it has seen the accesses, and they would not pay
         taken = bool(statistics) and (command == opening.TAKEN or by_library or lost)
         return None if taken else opening.concrete(command, program, processes)
-
     given = machine.of(recordings.folder) if recordings is not None else machine.Machine()
     files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
     seen = _seen(recordings, activity, accessed.longest(files, activity, run_s)[:_MOST_CURVES])
@@ -244,9 +243,10 @@ def _document(
     _tell(rows, files, activity, seen, library.table(statistics))
     io_s, opening_s, other_s = _times(files, activity, processes, run_s, seen)
     mapped, shares = _mapped(files, activity, run_s), parts.parts(seen, run_s) if seen is not None else []
+    left = left_out([recordings.folder] if recordings is not None else [])
     spent = opening.Spent(io_s=io_s, run_s=run_s, opening_s=opening_s, other_s=other_s, files=rows, mapped=mapped,
                           waiting_s=parts.waiting_s(shares), no_cpu=given.share if given.loaded else 0.0,
-                          unfinished=_at_end(recordings))  # fmt: skip
+                          unfinished=_at_end(recordings), left_s=left.ns / 1e9, left=str(left))  # fmt: skip
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     silent = _silent(job, program, there, _at_end(recordings), _unclosed(files, activity)) if not statistics else []
@@ -322,11 +322,10 @@ def _times(
 
 def _beside(folder: Path) -> list[str]:
     """Return what is to be said of programs without MPI beside one that has it."""
-    from mpiio_ext.pioneer.darshan.names import OF_MPI
     from mpiio_ext.pioneer.darshan.recordings import moved_beside
 
     told = [f"`{command}` ({', '.join(f'{amount_text(each)} {verb}' for verb, each in done if each)})"
-            for command, *done in moved_beside([folder], OF_MPI)]  # fmt: skip
+            for command, *done in moved_beside([folder])]  # fmt: skip
     if not told:
         return []
     more = f" and {count_text(len(told) - _MOST_BESIDE, 'more program')}" if len(told) > _MOST_BESIDE else ""
@@ -342,12 +341,10 @@ def _unclosed(files: Files, activity: Activity | None) -> list[str]:
 
 
 def _of_the_program(files: pa.Table) -> pa.Table:
-    import pyarrow.compute as pc
+    from mpiio_ext.pioneer.sanitize.system_files import OF_MPI, matcher
 
-    from mpiio_ext.pioneer.darshan.names import OF_MPI
-
-    other = pc.fill_null(pc.match_substring_regex(files["file"], OF_MPI), False)
-    return files.filter(pc.invert(other))
+    other = matcher(OF_MPI)
+    return files.filter([not other.match(name or "") for name in files["file"].to_pylist()])
 
 
 def _mapped(files: Files, activity: Activity | None, run_s: float) -> list[str]:
@@ -387,6 +384,8 @@ def _facts(job: Mapping[str, Any], files: Files, spent: opening.Spent, *, crowde
         *(others if spent.other_s >= opening.TRIVIAL * spent.run_s else []),
         ["read, written", ", ".join(map(amount_text, moved))],
         ["files accessed", f"{'at least ' if crowded else ''}{opened:,}"],
+        *([["not counted", f"{spent.left}, of the rank with most of them: {seconds_text(spent.left_s)};"
+                           " `--only GLOB` counts them"]] if spent.left else []),
     ]
 
 

@@ -59,6 +59,7 @@ class Spent:
     no_cpu : share of the time in which a rank waited for a CPU, where it matters; 0 where it does not.
     waiting_s : most that a rank waits for others; 0 where nobody has told.
     unfinished : the calls that ranks were in when they were ended.
+    left_s, left : time in operations on files of the system, which are not counted; what they are, in words.
     """
 
     io_s: float
@@ -70,6 +71,8 @@ class Spent:
     no_cpu: float = 0.0
     waiting_s: float = 0.0
     unfinished: Stood = dataclasses.field(default_factory=Stood)
+    left_s: float = 0.0
+    left: str = ""
 
 
 #: Advice that a program under the library has taken already.
@@ -286,6 +289,12 @@ def first_sentence(told: Sequence[Document], spent: Spent, *, whole: bool = True
         return f"{lead} calls ({of}); how long it was in mapped memory{_where(mapped, 'of')} is not known."
     if io_s < TRIVIAL * run_s <= other_s:
         return f"{lead} ({of}), and up to {seconds_text(other_s)} in calls that fail, or that change names or sizes."
+    if io_s < TRIVIAL * run_s and spent.left_s > io_s:
+        all_s = min(io_s + spent.left_s, run_s)
+        end = ": too little to be worth tuning." if all_s < TRIVIAL * run_s else "."
+        return (f"{who} spent {share_text(all_s, run_s)} of its time in I/O ({seconds_text(all_s)} of"
+                f" {seconds_text(run_s)}), {seconds_text(spent.left_s)} of it in {spent.left}, which are in no other"
+                f" number here: `mpiio-ext run --only GLOB` counts them{end}")  # fmt: skip
     if io_s < TRIVIAL * run_s:
         return f"{lead} ({of}): too little to be worth tuning."
     if spent.unfinished.longest_s >= _MOST * io_s:

@@ -112,7 +112,8 @@ class DarshanLog:
 
         written = convert(folder, self.target, dxt=self.dxt, missing=missing or failure_of(folder).text())
         count = count_text(written.processes, "process", "processes")
-        return [*(f"{self.target}: {line}" for line in written.lacks),
+        left = [f"left out: {written.left_out}; `--only GLOB` takes them"] * bool(written.left_out.operations)
+        return [*(f"{self.target}: {line}" for line in [*written.lacks, *left]),
                 f"wrote {self.target}: {count}, {count_text(written.records, 'record')}"]  # fmt: skip
 
 
@@ -161,9 +162,11 @@ class Timeline:
         from mpiio_ext.pioneer.timeline import write_timeline
 
         if not own.recognizes(folder):
-            raise MpiioExtError("no call was recorded: the program has done no I/O, or is linked statically")
+            raise MpiioExtError("no call was recorded: the program has done no I/O, or only on files of the system,"
+                                " or is linked statically")
         written = write_timeline([folder], self.target)
-        lacks = [*filter(None, (missing, failure_of(folder).text())), *written.lacks(), *written.notes]
+        known = (missing, failure_of(folder).text(), written.info.left_out)
+        lacks = [*filter(None, known), *written.lacks(), *written.notes]
         return [*(f"{self.target}: {line}" for line in lacks), f"wrote {self.target}: {written.text()}"]
 
 

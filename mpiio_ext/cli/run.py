@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from mpiio_ext.cli.selection import only_option, selection, skip_option
 from mpiio_ext.cli.words import complete_command, complete_hint
 from mpiio_ext.common.commands import HELP, tell
 from mpiio_ext.common.printing import echo
@@ -21,7 +22,7 @@ from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family,
 
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
 _PLAIN = re.compile(r"(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
-_TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan", "--timeline", "--report"})
+_TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan", "--timeline", "--report", "--only", "--skip"})
 
 
 _LEVELS = ("line", "full", "json")
@@ -208,12 +209,15 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
 @click.option("--timeline", metavar="FILE", help="Write what was called as a time line for https://ui.perfetto.dev.")
 @click.option("--report", metavar="FILE.html",
               help="Make a page about the run: where the time went and what would help (or MPIOX_REPORT=FILE).")
+@only_option
+@skip_option
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...",
                 shell_complete=complete_command)  # fmt: skip
 def run(
     hint: tuple[str, ...], hints_file: str | None, stats: tuple[str, ...], darshan: str | None, darshan_dxt: bool,
-    timeline: str | None, report: str | None, dry_run: bool, command: tuple[str, ...],
+    timeline: str | None, report: str | None, only: tuple[str, ...], skip: tuple[str, ...], dry_run: bool,
+    command: tuple[str, ...],
 ) -> None:
     """Run PROGRAM, an unchanged MPI program or an MPI launcher, with the extension under it.
 
@@ -231,7 +235,9 @@ def run(
         if darshan_dxt and darshan is None:
             raise click.UsageError("--darshan-dxt is part of a Darshan log: give --darshan FILE, too")
         _check_names({"--darshan": darshan, "--timeline": timeline, "--report": report})
-        settings = settings_of(hint, hints_file, stats)
+        report = report or os.environ.get("MPIOX_REPORT") or None
+        recorded = any(name is not None for name in (darshan, timeline, report))
+        settings = settings_of(hint, hints_file, stats) | selection(only, skip, recorded=recorded)
         select_library(command)
     except click.UsageError as error:
         if let_rank_0_speak(os.environ):
@@ -243,8 +249,7 @@ def run(
         from mpiio_ext.cli.witness import watch  # not for each rank of a run without them
 
         settings |= watch(command, settings)
-    report = report or os.environ.get("MPIOX_REPORT") or None
-    if any(name is not None for name in (darshan, timeline, report)):
+    if recorded:
         library, settings = _recorded(command, library, settings, (darshan, timeline, report), darshan_dxt, dry_run)
     try:
         start(command, library, settings, dry_run=dry_run)

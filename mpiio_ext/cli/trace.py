@@ -8,13 +8,11 @@ from pathlib import Path
 import click
 
 from mpiio_ext.cli.run import select_library, start
+from mpiio_ext.cli.selection import only_option, selection, skip_option
 from mpiio_ext.cli.words import complete_command
 from mpiio_ext.common.commands import HELP, output_option
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES, job_name, let_rank_0_speak
-
-#: PATTERN_BYTES of csrc/tools/trace/mpiox_trace_names.c.
-_MOST_PATTERN_BYTES = 1000
 
 
 def _folder(name: str) -> str:
@@ -58,22 +56,12 @@ def _refuse_second_run(folder: Path) -> None:
             raise click.BadParameter(f"{error}; name a folder that every node can write to", param_hint="-o") from error
 
 
-def _pattern(glob: str) -> str:
-    """Return a pattern for absolute names; one without folder is for files in any of them."""
-    if not glob or "\n" in glob or len(glob.encode()) >= _MOST_PATTERN_BYTES:
-        raise click.BadParameter(
-            f"{glob[:80]!r} is no pattern: give 1 to {_MOST_PATTERN_BYTES - 1} bytes on one line",
-            param_hint="--only/--skip",
-        )
-    return glob if glob[0] in "/*" else f"*/{glob}"
-
-
 @click.command(context_settings={**HELP, "allow_interspersed_args": False})
 @output_option(required=True, metavar="DIR", help="Folder for the trace: a file for each process.")
 @click.option("--extension", is_flag=True, help="Put the extension under the program, too, as mpiio-ext run does.")
 @click.option("--system-files", is_flag=True, help="Record files of the system and of MPI, too: /proc, libraries.")
-@click.option("--only", multiple=True, metavar="GLOB", help="Record files that match, and no others; may be repeated.")
-@click.option("--skip", multiple=True, metavar="GLOB", help="Leave files out that match; may be repeated.")
+@only_option
+@skip_option
 @click.option("--folders", is_flag=True, help="Record that a Python program looks at folders, too.")
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...",
@@ -102,9 +90,7 @@ def trace(
         settings["MPIOX_TRACE_SYSTEM_FILES"] = "1"
     if folders:
         settings["MPIOX_TRACE_FOLDERS"] = "1"
-    for name, patterns in (("MPIOX_TRACE_ONLY", only), ("MPIOX_TRACE_SKIP", skip)):
-        if patterns:
-            settings[name] = "\n".join(_pattern(each) for each in patterns)
+    settings |= selection(only, skip)
     select_library(command)
     libraries = [str(get_tracer())] + ([str(mpiio_ext.get_library())] if extension else [])
     start(command, ":".join(libraries), settings, dry_run=dry_run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 from mpiio_ext.pioneer.compare.activity import Activity, activity_of_path, activity_of_tables
 from mpiio_ext.pioneer.compare.touched import Touched, touched_by_ranks
 from mpiio_ext.pioneer.path import WorkloadPath
-from mpiio_ext.pioneer.sanitize.system_files import PATTERNS
+from mpiio_ext.pioneer.sanitize.system_files import matcher
 from mpiio_ext.pioneer.traces import is_table, path_of, read_sanitized, selected, tables_of
 
 
@@ -51,11 +50,6 @@ class Workload:
     def operations(self) -> float:
         """Operations of all ranks that are compared."""
         return self.activity.operations - self.not_made + self.made_up
-
-
-def not_below(folder: str) -> re.Pattern[str]:
-    """Return what matches files of the system, wherever a folder of files to be kept may be (``/var``, ``/run``)."""
-    return re.compile(rf"(?!{re.escape(folder)})(?:{'|'.join(f'(?:{pattern})' for pattern in PATTERNS)})")
 
 
 def _without(
@@ -105,8 +99,8 @@ def load_workload(
         path = WorkloadPath.load(source)
         return Workload(name=str(source), kind="path", format="", path=path, activity=activity_of_path(path))
     kind = "table" if is_table(source) else "trace"
-    pattern = None if below is None else not_below(below)
-    info, rows = read_sanitized([source], reader, system_files=pattern)
+    pattern = None if below is None else matcher(below=below, only=only)
+    info, rows = read_sanitized([source], reader, system_files=pattern, only=only)
     chosen = {rank: selected(table, only, skip) for rank, table in tables_of(rows, below=below).items()}
     chosen = {rank: table for rank, table in chosen.items() if table.num_rows}
     tables, left_out = _without(chosen, without)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mpiio_ext.pioneer.darshan.meanings import MAKE, NEED_RECORD, Kind, meaning
-from mpiio_ext.pioneer.darshan.names import clean, is_left_out, record_id
+from mpiio_ext.pioneer.darshan.names import clean, record_id
 from mpiio_ext.pioneer.darshan.records import Calls, Integers, Layout, Records
 
 
@@ -109,8 +109,7 @@ class Module:
             start, end, target = int(calls.start[row]), int(calls.end[row]), clean(more.get("file2", ""))
             if target:
                 calls.end[row] = start + (end - start) // 2
-                place = -2 if is_left_out(target) else self._made(target)
-                found.append((row + 1, place, int(Kind.WRITE), layout.at("WRITES"), more.get("offset2", 0),
+                found.append((row + 1, self._made(target), int(Kind.WRITE), layout.at("WRITES"), more.get("offset2", 0),
                               int(calls.size[row]), int(calls.end[row]), end))  # fmt: skip
         if not found:
             return calls
@@ -143,8 +142,7 @@ class Module:
         if len(dictionary) > len(self._names):
             new = dictionary[len(self._names) :].to_pylist()
             self._names += new
-            marks = [-2 if is_left_out(name) else -1 for name in map(clean, new)]
-            self._places = np.concatenate([self._places, np.array(marks, np.int64)])
+            self._places = np.concatenate([self._places, np.full(len(new), -1, np.int64)])
         codes = _numbers(column.indices, 0)
         make = [at for at in map(self.records.layout.at, MAKE) if at >= 0]
         makes = ~np.isin(calls.kind, NEED_RECORD) | np.isin(calls.counter, make)
@@ -203,7 +201,7 @@ class Module:
 
     def _renamed(self, source: str, target: str) -> None:
         layout = self.records.layout
-        if not target or is_left_out(clean(target)):
+        if not target:
             return
         place = self._made(clean(target))
         self.records.counters[place, layout.at("RENAME_TARGETS")] += 1

@@ -33,7 +33,7 @@ from mpiio_ext.pioneer.darshan.records import Layout, Records
 from mpiio_ext.pioneer.darshan.shared import packed, record_type
 from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
 from mpiio_ext.pioneer.readers import own
-from mpiio_ext.pioneer.table import Loss
+from mpiio_ext.pioneer.table import LeftOut, Source
 
 #: Variables in which batch systems tell the number of the job.
 _JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "JOB_ID")
@@ -60,12 +60,14 @@ class Written:
     start_ns : of the job, since 1970.
     records : in the log, of files and modules; without heat maps and DXT.
     lacks : what the log lacks, one line each.
+    left_out : of the process with most of it, operations on files of the system.
     """
 
     processes: int
     start_ns: int = field(default=0, compare=False)
     records: int
     lacks: Sequence[str]
+    left_out: LeftOut = field(default_factory=LeftOut, compare=False)
 
 
 @dataclass(slots=True)
@@ -91,14 +93,14 @@ class _Run:
     kept: int = 0
     unkept: int = 0
     active: set[Path] = field(default_factory=set)
+    left_out: LeftOut = field(default_factory=LeftOut)
     without_mpi: recordings.WithoutMPI = field(default_factory=recordings.WithoutMPI)
 
 
-def _batches(head: own.Head) -> Iterator[tuple[pa.RecordBatch, Loss]]:
+def _batches(head: own.Head) -> Iterator[tuple[pa.RecordBatch, Source]]:
     info, batches = own.read([head.path])
-    loss = info.sources[-1].loss  # the one before it may tell of other ranks
     for batch in batches:
-        yield batch, loss
+        yield batch, info.sources[-1]  # the one before it may tell of other ranks
 
 
 def _moment(batch: pa.RecordBatch, pattern: str, *, end: bool) -> int | None:
@@ -134,8 +136,8 @@ def _read(head: own.Head, start_ns: int, run: _Run, layouts: Sequence[Layout], *
     one = _rank_of(head, rank, run, layouts, dxt=dxt)
     for module in one.modules.values():
         module.begin()
-    last_ns, stop_ns, loss = head.started_ns, None, Loss()
-    for batch, loss in _batches(head):  # noqa: B007  (it grows while the file is read)
+    last_ns, stop_ns, source = head.started_ns, None, Source(path="")
+    for batch, source in _batches(head):  # noqa: B007  (it grows while the file is read)
         stamps = batch.column("timestamp").to_numpy()
         spans = batch.column("duration").fill_null(0).to_numpy()
         stop_ns = stop_ns or _moment(batch, "MPI_Finalize", end=False)
@@ -152,7 +154,8 @@ def _read(head: own.Head, start_ns: int, run: _Run, layouts: Sequence[Layout], *
             if name in one.segments and name != "STDIO":
                 one.segments[name].add(counted)
     run.end_ns = max(run.end_ns, stop_ns or last_ns)
-    if loss.truncated or loss.skipped:
+    run.left_out = max(run.left_out, source.left_out, key=lambda one: one.operations)
+    if source.loss.truncated or source.loss.skipped:
         run.cut.setdefault("its trace has no end, or lacks calls: it was killed, or its disk is full", []).append(rank)
 
 
@@ -281,7 +284,8 @@ def convert(
     if any(head.rank >= 0 for head in heads):
         heads = [head for head in heads if head.rank >= 0]  # not shells and launchers of ranks
     if not heads:
-        raise NothingRecordedError("no call was recorded: the program has done no I/O, or is linked statically")
+        raise NothingRecordedError("no call was recorded: the program has done no I/O, or only on files of the system,"
+                                   " or is linked statically")
     layouts = [Layout(module) for module in _HEATS]
     starts = [head.started_ns if recorded_heads else _start(head) for head in heads]
     began_ns, ended_ns = launch
@@ -309,4 +313,5 @@ def convert(
         metadata={"lib_ver": f"mpiio_ext {version('mpiio_ext')}"},
     )  # fmt: skip
     write(target, job, names, regions, [name for name, data in regions.items() if data] if run.lacks else [])
-    return Written(processes=processes, start_ns=run.start_ns, records=total, lacks=run.lacks)
+    left_out = recordings.left_out([traces]) if recorded_heads else run.left_out
+    return Written(processes=processes, start_ns=run.start_ns, records=total, lacks=run.lacks, left_out=left_out)

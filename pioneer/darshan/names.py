@@ -9,13 +9,6 @@ from __future__ import annotations
 
 import os
 
-#: Folders of the system, which have no records, and one among them that has data.
-LEFT_OUT = ("/etc/", "/dev/", "/usr/", "/bin/", "/boot/", "/lib/", "/lib64/", "/run/", "/sbin/", "/sys/", "/proc/",
-            "/var/lib/")  # fmt: skip
-KEPT = "/dev/shm/"
-#: Pattern of the names of files that MPI libraries keep for themselves: no I/O of the program.
-OF_MPI = (r"/(ompi\.|openmpi-sessions|prte\.|pmix[._-])[^/]*/|\.locktest\.\d+$"
-          r"|^/dev/shm/(vader_segment|sm_segment|open_mpi|sem|mpich)[._]")  # fmt: skip
 _MASK = (1 << 64) - 1
 #: The twelve steps of a round: bits, and whether to the right.
 _STEPS = ((43, 1), (9, 0), (8, 1), (38, 1), (23, 0), (5, 1), (35, 1), (49, 0), (11, 1), (12, 1), (18, 0), (22, 1))
@@ -28,11 +21,6 @@ def clean(name: str) -> str:
     while "/./" in name:
         name = name.replace("/./", "/")
     return name
-
-
-def is_left_out(name: str) -> bool:
-    """Return whether a file is one of the system's, of which there is no record."""
-    return name.startswith(LEFT_OUT) and not name.startswith(KEPT)
 
 
 def _mix(a: int, b: int, c: int) -> tuple[int, int, int]:

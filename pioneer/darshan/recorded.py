@@ -16,7 +16,7 @@ import numpy as np
 
 from mpiio_ext.pioneer.darshan.calls import block_bytes
 from mpiio_ext.pioneer.darshan.meanings import Kind
-from mpiio_ext.pioneer.darshan.names import clean, is_left_out, record_id
+from mpiio_ext.pioneer.darshan.names import clean, record_id
 from mpiio_ext.pioneer.darshan.recordings import BINS, MODULES, Recording, Structured, misaligned
 from mpiio_ext.pioneer.darshan.records import Calls, Integers, Layout, Records
 from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
@@ -115,8 +115,6 @@ def fill(recording: Recording, module: str, records: Records, since: int) -> dic
     places: dict[int, int] = {}
     for row, mine, spent in zip(rows, counters, times, strict=True):
         name = clean(recording.names[int(row["name"])])
-        if is_left_out(name):
-            continue
         place = places[int(row["name"])] = _place(records, name)
         if (odd := layout.at("FILE_NOT_ALIGNED")) >= 0:
             mine[odd] = misaligned(row["aligned"], int(records.counters[place, layout.at("FILE_ALIGNMENT")]))

@@ -11,7 +11,6 @@ what could not be read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,8 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mpiio_ext.pioneer.darshan.names import is_left_out
 from mpiio_ext.pioneer.readers.own import Head
+from mpiio_ext.pioneer.table import LeftOut
 
 SUFFIX = ".mpioxrec"
 _ACCOUNT = ".mpioxnode"
@@ -51,6 +50,7 @@ _HEADER = np.dtype([
     ("counts", "S256", 3), ("exited", "u4"), ("exit_status", "i4"), ("cpu", "i8", 2), ("queued", "i8", 2),
     ("switches", "i8", 2), ("left", "i8"), ("aborted", "i8"), ("abort_code", "i4"), ("heard", "u4"),
     ("doing", _DOING_TYPE, (_THREADS, _LEVELS)), ("operation", "S32", _THREADS), ("opened", "S400"),
+    ("left_out", [("calls", "i8"), ("ns", "i8"), ("files", "i4"), ("name", "i4")]),
 ])  # fmt: skip
 _ITEM = [("kind", "u4"), ("bytes", "u4")]
 _RECORD_TYPE = np.dtype([
@@ -304,7 +304,21 @@ def given(folder: Path) -> list[tuple[int, int, int]]:
     return found
 
 
-def moved_beside(paths: Sequence[Path], but: str) -> list[tuple[str, tuple[str, int], tuple[str, int]]]:
+def left_out(paths: Sequence[Path]) -> LeftOut:
+    """Return the calls on files of the system that are in no record, of the process with most time in them."""
+    every, headers = heads(paths), []
+    for head in every:
+        with suppress(ValueError, OSError), head.path.open("rb") as file:
+            if head.rank >= 0 or all(each.rank < 0 for each in every):
+                headers.append((_header(file.read(_HEADER_BYTES))["left_out"], head.path))
+    found, path = max(headers, key=lambda one: int(one[0]["ns"]), default=(None, Path()))
+    if found is None or found["calls"] <= 0:
+        return LeftOut()
+    operations, files, ns = (max(int(found[each]), 0) for each in ("calls", "files", "ns"))
+    return LeftOut(operations=operations, files=files, ns=ns, name=read(path).names.get(int(found["name"]), ""))
+
+
+def moved_beside(paths: Sequence[Path]) -> list[tuple[str, tuple[str, int], tuple[str, int]]]:
     """Return what programs without MPI have moved beside one that has it, as (command, ("read", B), ("written", B)).
 
     Those of the same command line are one; those that have moved hardly anything beside the others are left out.
@@ -312,7 +326,6 @@ def moved_beside(paths: Sequence[Path], but: str) -> list[tuple[str, tuple[str, 
     Parameters
     ----------
     paths : files and folders with recordings.
-    but : pattern of names of files that do not count.
     """
     every = heads(paths)
     found: dict[str, list[int]] = {}
@@ -322,7 +335,7 @@ def moved_beside(paths: Sequence[Path], but: str) -> list[tuple[str, tuple[str, 
         recording = read(head.path)
         for row in recording.records[recording.records["module"] != MODULES.index("MPI-IO")]:
             name = recording.names[int(row["name"])]
-            if name.startswith("/") and not is_left_out(name) and not re.search(but, name):
+            if name.startswith("/"):
                 sums = found.setdefault(head.command, [0, 0])
                 sums[:] = [had + int(more) for had, more in zip(sums, row["done"], strict=True)]
     order = sorted(found.items(), key=lambda item: -sum(item[1]))

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from mpiio_ext._tools import ffi, lib
-from mpiio_ext.pioneer.table import LAYERS, SCHEMA, Source, TraceInfo
+from mpiio_ext.pioneer.table import LAYERS, SCHEMA, LeftOut, Source, TraceInfo
 
 __all__ = ["NAME", "SUFFIX", "Head", "files_of", "heads", "read", "recognizes"]
 
@@ -183,6 +183,10 @@ def _note(trace: Any, source: Source) -> None:
     source.loss.truncated = bool(lib.mpiio_ext_trace_truncated(trace))
     source.loss.unread_bytes = int(lib.mpiio_ext_trace_unread(trace))
     source.loss.missing_bytes = int(lib.mpiio_ext_trace_missing(trace))
+    numbers = ffi.new("int64_t[3]")
+    name = _text(lib.mpiio_ext_trace_left_out(trace, numbers))
+    operations, files, ns = (max(int(each), 0) for each in numbers)
+    source.left_out = LeftOut(operations=operations, files=files, ns=ns, name=name)
 
 
 def _rows(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
@@ -234,6 +238,7 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
                 source = Source(path=str(path), host=_text(lib.mpiio_ext_trace_host(trace)))
                 source.rank = lib.mpiio_ext_trace_rank(trace)
                 info.ranks = max(info.ranks, lib.mpiio_ext_trace_ranks(trace))
+                info.selected |= bool(lib.mpiio_ext_trace_selected(trace))
                 found.append((source.rank, lib.mpiio_ext_trace_started(trace), path, source))
         except ValueError as error:
             source = Source(path=str(path))

@@ -35,7 +35,8 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 #: Why an operation is no operation of the application: the numbers 1, 2, ... of the state machine. The first two have a
 #: parent. "no I/O on files": on sockets, pipes, standard streams, memory; calls of MPI and of the system without files.
-MASKS = ("inside MPI-IO", "descriptor of MPI-IO", "file of the system", "no I/O on files")
+OF_SYSTEM = "file of the system"
+MASKS = ("inside MPI-IO", "descriptor of MPI-IO", OF_SYSTEM, "no I/O on files")
 
 _SESSION = pa.field("session", pa.int64())
 #: The schema of a trace table with the reason, the line of the MPI call that has made the operation, and the number of

@@ -1,28 +1,54 @@
-"""Files of the system and of the MPI library: what is done to them is no I/O of the application.
+"""Which files are the system's: the one table of it, for PIONEER and for the tracer in C.
 
-A launcher's session directories, shared-memory files and what libraries read at their start differ from run to run and
-from rank to rank. Operations on them are masked, not dropped; the list can be replaced.
+Problem. A launcher's session folders, shared memory and what libraries read when they start are no I/O of the
+application, and differ from run to run; but a rule that is too wide hides what somebody wants to see.
+Algorithm. The first rule that a name fits decides; a name that fits none is the program's. The generator of the tracer
+(`csrc/tools/trace/generate.py`) loads this file alone and writes the rules in C. Operations on the system's files are
+masked here, and not recorded there; both count them, and say so. The files that `--only` names are the program's.
+Guarantee. The standard library suffices. What may be somebody's, as `/usr/workspace` or `/var/tmp`, is no file of it.
 """
 
 from __future__ import annotations
 
+import fnmatch
+import itertools
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-#: Regular expressions for the beginning of a file's name.
-_USUAL = (
-    r"/dev(?:$|/(?!shm/)|/shm/(?:$|mpich|open_mpi|sem\.|ucx_|psm|cma|rocm_smi|cuda))",  # programs use /dev/shm as well
-    r"/(?:proc|sys|etc|usr|lib|lib32|lib64|bin|sbin|opt|run|var)(?:/|$)",
-    r"/tmp/rocmsmi_", r".*/(?:ompi\.|openmpi-sessions|prte\.|pmix-|pmix_|vader_segment|mpich_shm|hwloc)",
-    # where the loader looks for libraries, UCX for its settings: in the working folder as well, by a relative name
-    r".*/glibc-hwcaps(?:/|$)", r".*/lib(?:32|64)?(?:/[^/]+)?(?:/tls|/haswell|/avx512_1|/x86_64)+$",
-    r".*/lib(?:32|64)?(?:/mpich|/openmpi)?$", r".*/etc/ucx/", r"(?:.*/)?ucx\.conf$",
-    # where Python looks when it starts
-    r".*/(?:pyvenv\.cfg|pybuilddir\.txt|Modules/Setup\.local)$", r".*\.pth$", r".*/site-packages(?:/|$)",
-    r".*/lib/python\d[\d.]*(?:/|\.zip$|$)",
-    r"/tmp/?$", r".*\.so(?:\.\d+)*$", r".*/__pycache__(?:/|$)", r".*\.py[co]?$",
+_LIB = ("lib", "lib32", "lib64")
+_SOFTWARE = ("bin", "sbin", *_LIB, "libx32", "libexec", "share", "include", "etc", "src")
+#: What MPI libraries keep in session folders, in memory, and beside the program's files.
+#: `*`: any text without slashes, `**`: any text, `#`: a number; a slash at the end: the folder, and all in it.
+OF_MPI = (
+    "**/ompi.*.#/", "**/ompi.*/**", "**/openmpi-sessions*/**", "**/prte.*/**", "**/pmix.*/**", "**/pmix-*/**",
+    "**/pmix_*/**", "**.locktest.#", "**/vader_segment.*", "**/sm_segment.*", "**/mpich_shm*", "/tmp/rocmsmi_*",
+    *(f"/dev/shm/{name}*" for name in ("open_mpi", "mpich", "sem.", "ucx_", "psm", "cma", "rocm_smi", "cuda")),
+    "**/etc/ucx/", "**/ucx.conf", "ucx.conf",
 )  # fmt: skip
+#: All rules; "!" in front: such files are the program's.
+RULES = (
+    *OF_MPI,
+    # what runs: libraries, and where the loader looks for them; modules of Python, and where it looks when it starts
+    "**.so", "**.so.#*", "**/glibc-hwcaps/", *(f"**/{lib}{end}" for lib in _LIB for end in ("", "/mpich", "/openmpi")),
+    *(f"**/{lib}/**{name}" for lib in _LIB for name in ("tls", "haswell", "avx512_1", "x86_64")),
+    "**.py", "**.pyc", "**.pyo", "**/__pycache__/", "**/site-packages/", "**/dist-packages/", "**/bin/python*",
+    "**/pyvenv.cfg", "**/pybuilddir.txt", "**/Modules/Setup.local", *(f"**/{lib}/python#*/" for lib in _LIB),
+    # folders of the system, without those of them that people have files in
+    "!/dev/shm/**", "!/run/user/**", "!/run/media/**", "!/run/shm/**", "/", "/tmp", "/usr", "/usr/local", "/opt",
+    "/var", "/proc/", "/sys/", "/dev/", "/etc/", "/boot/", "/run/", "/bin/", "/sbin/", "/libx32/",
+    *(f"/{lib}/" for lib in _LIB),
+    *(f"/{top}/{name}/" for top in ("usr", "usr/local", "opt/*", "opt/*/*") for name in _SOFTWARE),
+    *(f"/var/{name}/" for name in ("run", "lock", "cache", "spool", "lib/sss", "lib/dbus")),
+)  # fmt: skip
+
+
+def expanded(rules: Iterable[str]) -> Iterator[str]:
+    """Yield rules without those that end in a slash: the folder, and what is in it."""
+    for rule in rules:
+        yield rule.rstrip("/") or "/"
+        if rule.lstrip("!") != "/" and rule.endswith("/"):
+            yield f"{rule}**"
 
 
 def import_folders(locations: Mapping[str, Sequence[str]]) -> set[str]:
@@ -40,18 +66,41 @@ def import_folders(locations: Mapping[str, Sequence[str]]) -> set[str]:
 
 
 def _own_folders() -> tuple[str, ...]:
-    """Return a pattern for the folders of this installation, where it is editable, and not for what is below them."""
+    """Return the folders of this installation, where it is editable, and not what is in them."""
     finders = (getattr(finder, "submodule_search_locations", None) for finder in sys.meta_path)
     own = [locations for locations in finders if isinstance(locations, dict) and __package__.split(".")[0] in locations]
-    folders = sorted(folder for locations in own for folder in import_folders(locations))
-    return (rf"(?:{'|'.join(map(re.escape, folders))})/?$",) if folders else ()
+    return tuple(sorted(folder.rstrip("/") for locations in own for folder in import_folders(locations)))
 
 
-#: The same of an editable installation of mpiio_ext, which looks for its packages in its sources.
-PATTERNS: tuple[str, ...] = (*_USUAL, *_own_folders())
+#: The same with folders that an editable installation of mpiio_ext looks for its packages in.
+USUAL: tuple[str, ...] = (*RULES, *_own_folders())
+_WORDS = {"**": ".*", "*": "[^/]*", "#": "[0-9]+"}
 
 
-def matcher(patterns: Iterable[str] = PATTERNS) -> re.Pattern[str]:
-    """Return what matches a name that begins as one of the patterns says; no pattern matches nothing."""
-    joined = "|".join(f"(?:{pattern})" for pattern in patterns)
-    return re.compile(joined or r"(?!)")
+def _regular(rules: Iterable[str]) -> str:
+    """Return an expression for names that fit one of the rules, with what may begin anywhere behind one `.*`."""
+    found: dict[bool, list[str]] = {True: [], False: []}
+    for rule in rules:
+        words = [_WORDS.get(part) or re.escape(part) for part in re.split(r"(\*\*|\*|#)", rule) if part]
+        found[words[0] == ".*"].append("".join(words[1:] if words[0] == ".*" else words))
+    anywhere = [f".*(?:{'|'.join(found[True])})"] if found[True] else []
+    return rf"(?:{'|'.join([*anywhere, *found[False]])})\Z"
+
+
+def matcher(
+    rules: Iterable[str] = USUAL, *, only: Sequence[str] = (), below: str | None = None
+) -> re.Pattern[str]:
+    """Return what matches the names of files of the system.
+
+    Parameters
+    ----------
+    rules : as `RULES`.
+    only : patterns of names, as of `fnmatch`, that are the program's.
+    below : so begin names that are the program's; None: no more.
+    """
+    text = r"(?!)"
+    for kept, some in itertools.groupby(reversed([*expanded(rules)]), lambda rule: rule.startswith("!")):
+        one = _regular(rule.lstrip("!") for rule in some)
+        text = f"(?!{one})(?:{text})" if kept else f"{one}|{text}"
+    but = [fnmatch.translate(pattern) for pattern in only] + ([re.escape(below)] if below else [])
+    return re.compile(f"(?!{'|'.join(but)})(?:{text})" if but else text, re.DOTALL)

@@ -181,6 +181,23 @@ def test_copies_are_input_and_output(extension: str, tmp_path: pathlib.Path) -> 
     assert rows["a"]["time_s"] > 0 < rows["b"]["time_s"]
 
 
+def test_files_of_the_system_are_counted_and_only_takes_them(extension: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "table").write_bytes(bytes(9000))
+    code = "open('model.pth', 'wb').write(bytes(70000)); open('site-packages/table', 'rb', buffering=0).read(9000)"
+    for words, name, moved in (([], "model.pth", "0 B, 70 kB"), (["--only", "table"], "table", "9 kB, 0 B")):
+        command = [*RUN, "--report", str(tmp_path / "io.html"), *words, "--", sys.executable, "-c", code]
+        done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path)
+        found = page(tmp_path, done)
+        facts = dict(found.document["facts"])
+        assert [pathlib.Path(row["file"]).name for row in found.rows()] == [name] and facts["read, written"] == moved
+        told = facts.get("not counted", "")
+        pattern = r"[\d,]+ operations on [\d,]+ files of the system, such as /.*--only"
+        assert bool(re.match(pattern, told)) == (not words), told
+    done = run_bounded([*RUN, "--only", "*", "--", "true"], env=base_environment(), timeout_s=60, check=False)
+    assert done.returncode == 2 and "give --report FILE.html" in done.stderr
+
+
 def test_a_copy_of_a_file_of_the_system_is_a_write(extension: str, tmp_path: pathlib.Path) -> None:
     """Of `/etc` nothing is recorded, but the copy is the program's."""
     copy = ("import os; a, b = open('/etc/passwd', 'rb'), open('b', 'wb');"

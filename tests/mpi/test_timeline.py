@@ -123,7 +123,7 @@ def test_a_program_without_calls_has_none(extension: str, tmp_path: pathlib.Path
     done = run_bounded(command, env=base_environment(), timeout_s=60, check=False)
     assert done.returncode == status
     (line,) = done.stderr.splitlines()
-    assert line.startswith("mpiio-ext: no time line: no call was recorded: the program has done no I/O, or is ")
+    assert line.startswith("mpiio-ext: no time line: no call was recorded: the program has done no I/O, or ")
     assert not list(tmp_path.iterdir())
 
 

@@ -8,10 +8,13 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from mpiio_ext._load import get_library
+from mpiio_ext.cli import main
 from support import cbuild
 from support.launch import base_environment, launcher, mpi_family, mpi_run, python_run, run_bounded
+from support.sanitized import OF_PROGRAMS, OF_THE_SYSTEM
 from support.tiers import slow
 from support.traced import Row, of, read, traced, tracing
 
@@ -78,6 +81,28 @@ def test_names_are_absolute_and_the_system_is_left_out(program: pathlib.Path, tm
         names = {row["file"] for row in read(tmp_path / f"trace{keep}")[1]}
         assert str(tmp_path / "a" / "b") in names
         assert ("/proc/self/stat" in names) == (keep == "1")
+
+
+def test_the_tracer_has_the_rules_of_the_sanitization(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """What it does not record it counts, and --only takes it."""
+    code = "import os, sys\nfor name in sys.argv[1:]:\n os.path.isfile(name), os.path.isfile(name)"
+    for only in ((), ("--only", "/usr/share/*", "--only", "*/libx.so")):
+        command = [sys.executable, "-m", "mpiio_ext", "trace", "-o", str(tmp_path / f"trace{len(only)}"), *only, "--"]
+        command += [sys.executable, "-c", code, *OF_PROGRAMS, *OF_THE_SYSTEM]
+        run_bounded(command, env=base_environment(), timeout_s=60)
+    info, rows = read(tmp_path / "trace0")
+    assert {row["file"] for row in rows} & {*OF_PROGRAMS, *OF_THE_SYSTEM} == {*OF_PROGRAMS}
+    (source,) = info.sources
+    assert source.left_out.operations >= 2 * len(OF_THE_SYSTEM) and source.left_out.name.startswith("/")
+    assert len(OF_THE_SYSTEM) <= source.left_out.files < source.left_out.operations
+    words = ["pioneer", "path", str(tmp_path / "trace0"), "-o", str(tmp_path / "path.parquet")]
+    said = CliRunner().invoke(main, words).output
+    assert f"{source.left_out.operations:,} operations on " in said and "`mpiio-ext trace --only GLOB`" in said
+    info, rows = read(tmp_path / "trace4")
+    assert {row["file"] for row in rows} == {"/usr/share/a", "/data/libx.so"}
+    assert info.sources[0].left_out.operations == 0 and info.selected
+    words[2] = str(tmp_path / "trace4")
+    assert "4 operations of 1 ranks" in CliRunner().invoke(main, words).output
 
 
 # ---- MPI -------------------------------------------------------------------------------------------------------------

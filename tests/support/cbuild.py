@@ -64,7 +64,8 @@ def compiler() -> str:
 
 def sources(*modules: str) -> list[str]:
     """Return the C files of modules that need no MPI, and the least of common."""
-    found = [str(CSRC / "core" / "common" / name) for name in ("mpiox_error.c", "mpiox_testing.c", "mpiox_text.c")]
+    least = ("mpiox_error.c", "mpiox_testing.c", "mpiox_text.c", "mpiox_wait.c")
+    found = [str(CSRC / "core" / "common" / name) for name in least]
     for module in modules:
         found += sorted(str(p) for p in folder(module).glob("*.c"))
     if "rendezvous" in modules:

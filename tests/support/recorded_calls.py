@@ -23,7 +23,7 @@ from mpiio_ext.pioneer.darshan.timeline import Heat
 from mpiio_ext.pioneer.table import SCHEMA
 from support import cbuild
 
-_GENERATED = ("mpiox_recording_calls.h", "mpiox_trace_mpi_operations.h")
+_GENERATED = ("mpiox_recording_calls.h", "mpiox_trace_mpi_operations.h", "mpiox_trace_system_files.h")
 _SOURCES = (
     "mpiox_recording", "mpiox_recording_file", "mpiox_recording_time", "mpiox_trace_clock", "mpiox_trace_file",
     "mpiox_trace_lock", "mpiox_trace_names", "mpiox_trace_place", "mpiox_trace_system",

@@ -37,7 +37,8 @@ def check() -> ModuleType:
 def copy_of_the_sources(folder: Path) -> Path:
     """Copy what the generators read, their script with it."""
     shutil.copytree(ROOT / "csrc", folder / "csrc")
-    shutil.copytree(ROOT / "pioneer" / "darshan", folder / "pioneer" / "darshan")
+    for part in ("darshan", "sanitize"):
+        shutil.copytree(ROOT / "pioneer" / part, folder / "pioneer" / part)
     shutil.copy(ROOT / "build.py", folder)
     return folder
 
@@ -51,10 +52,10 @@ def generate(root: Path, *words: str, **environment: str) -> subprocess.Complete
 
 def test_cmake_asks_for_every_generated_file(build: ModuleType) -> None:
     text = (ROOT / "csrc" / "cmake" / "generated.cmake").read_text(encoding="utf-8")
-    lines = re.findall(r"^(?:set|generate)\((?:(?!DEPENDS).)*", text, re.MULTILINE)
+    lines = re.findall(r"^(?:set|generate)\((?:(?!DEPENDS)[^)])*", text, re.MULTILINE)
     asked = re.findall(r"\b\w+\.[ch]\b", " ".join(lines))
     assert sorted(asked) == sorted(build.outputs())
-    listed = dict(re.findall(r"^set\((names|entry|tracer|api) (.*?)\)", text, re.MULTILINE))
+    listed = dict(re.findall(r"^set\((names|entry|tracer|api) ([^)]*)\)", text, re.MULTILINE))
     entry, tracer, api = (set(build.load(ROOT / path).outputs()) for path in build.GENERATORS)
     assert set(listed["entry"].split()) == entry - {listed["names"]}
     assert [set(listed["tracer"].split()), set(listed["api"].split())] == [tracer, api]

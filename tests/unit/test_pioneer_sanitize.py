@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mpiio_ext.pioneer.sanitize import application_only, sanitize
 from mpiio_ext.pioneer.sanitize.system_files import import_folders, matcher
-from support.sanitized import Row, batch_of, call, run, seen
+from mpiio_ext.pioneer.traces import sanitized
+from support.sanitized import OF_PROGRAMS, OF_THE_SYSTEM, Row, batch_of, call, run, seen
 
 
 def test_table_2_of_the_paper() -> None:
@@ -215,7 +216,8 @@ def test_ranks_whose_rows_are_mixed() -> None:
 
 @pytest.mark.parametrize(
     ("name", "is_system"),
-    [("/proc/cpuinfo", True), ("/sys", True), ("/var/tmp/u/ompi.node.1/jf.0/1", True), ("/lib/x.so.6", True),
+    [*dict.fromkeys(OF_PROGRAMS, False).items(), *dict.fromkeys(OF_THE_SYSTEM, True).items(),
+     ("/proc/cpuinfo", True), ("/sys", True), ("/var/tmp/u/ompi.node.1/jf.0/1", True), ("/lib/x.so.6", True),
      ("out/lib/data", False), ("/scratch/u/etc/a", False), ("/tmp", True), ("/tmp/mine.dat", False),
      ("/home/u/venv/mod.cpython-311.pyc", True), ("/procurement", False),
      ("/dev", True), ("/dev/null", True), ("/dev/shm/me/f.nc", False), ("/dev/shm/mpich_shar_tmpx", True),
@@ -225,8 +227,22 @@ def test_files_of_the_system(name: str, is_system: bool) -> None:
     assert (matcher().match(name) is not None) == is_system
     rows = [call("open", file=name, result=3), call("read", handle=3, size=1, result=1), call("stat", file=name)]
     assert [row["mask"] for row in run(rows)] == ["file of the system" if is_system else None] * 3
-    nothing = matcher(())
-    assert pa.Table.from_batches(list(sanitize([batch_of(rows)], system_files=nothing)))["mask"].null_count == 3
+    for nothing in (matcher(()), matcher(only=["/nowhere/*", name])):
+        assert pa.Table.from_batches(list(sanitize([batch_of(rows)], system_files=nothing)))["mask"].null_count == 3
+
+
+def test_files_of_the_system_are_counted_and_only_takes_them() -> None:
+    """Of a trace, and of the table that phase A has made of it."""
+    rows = [call("open", file=name, result=3) for name in ("/usr/share/a", "/etc/b", "/etc/b", "/d/c")]
+    told: list[str] = []
+    stored = list(sanitized([batch_of(rows)], say=told.append))
+    assert list(sanitized(stored, say=told.append)) == stored
+    assert told == ["3 operations on 2 files of the system, such as /etc/b: left out; --only GLOB takes them"] * 2
+    for batches in ([batch_of(rows)], stored):
+        told.clear()
+        found = pa.Table.from_batches(list(sanitized(batches, only=["/usr/share/*", "/d/*"], say=told.append)))
+        assert found["mask"].to_pylist() == [None, "file of the system", "file of the system", None]
+        assert told == ["2 operations on 1 file of the system, such as /etc/b: left out; --only GLOB takes them"]
 
 
 def test_what_an_editable_installation_looks_for_is_no_io_of_the_program() -> None:

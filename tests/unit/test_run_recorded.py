@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import mpiio_ext
+from mpiio_ext.analytics.run import opening
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import page
 from mpiio_ext.common.endings import Ending, Failure, note_failure
@@ -61,6 +62,20 @@ def test_a_run_lasts_as_long_as_its_program(tmp_path: pathlib.Path) -> None:
     assert launch_of(tmp_path) == (None, None)
 
 
+def test_time_on_files_of_the_system_is_told() -> None:
+    """A page does not say 0 % of a run whose I/O nobody counts."""
+    left = "7 operations on 2 files of the system, such as /usr/share/a"
+
+    def said(io_s: float, left_s: float) -> str:
+        return opening.first_sentence([], opening.Spent(io_s=io_s, run_s=10.0, left_s=left_s, left=left))
+
+    told = said(0.0, 4.0)
+    assert told.startswith("Your program spent 40 % of its time in I/O (4 s of 10 s), 4 s of it in 7 operations on 2")
+    assert told.endswith("`mpiio-ext run --only GLOB` counts them.") and "too little" not in told
+    assert "0 %" not in said(0.0, 1e-6)
+    assert "7 operations" not in said(0.1, 0.01)
+
+
 @pytest.mark.parametrize("folder", ["/d", "/dev/shm/d", "/opt/d", "/var/tmp/d"])
 def test_bytes_of_figures_are_those_of_the_files(folder: str, tmp_path: pathlib.Path) -> None:
     """Also of a run that is shorter than a bin of its recording; and files may lie in memory, or in any folder."""
@@ -93,10 +108,10 @@ def test_processes_without_mpi_side_by_side(tmp_path: pathlib.Path) -> None:
 def test_programs_beside_the_one_with_mpi_are_named(tmp_path: pathlib.Path) -> None:
     record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 0 1")
     assert not any("ran beside" in text for text in of_folder(tmp_path)["notices"])
-    record(tmp_path, ["/d/b", "/d/ompi.node/x", "/proc/self/maps"], writes([1, 2, 3], 0.0, 2.0, count=9))
+    record(tmp_path, ["/d/b"], writes([1], 0.0, 2.0, count=9))
     document = of_folder(tmp_path)
     (notice,) = (text for text in document["notices"] if "ran beside" in text)
-    assert "(3.15 MB written)" in notice and "are not in these numbers" in notice
+    assert "(9.44 MB written)" in notice and "are not in these numbers" in notice
     assert facts(document)["read, written"] == "0 B, 21 MB" and "beside the one with it" in page(document)
 
 

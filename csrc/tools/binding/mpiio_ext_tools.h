@@ -156,6 +156,11 @@ int mpiio_ext_trace_running(const mpiio_ext_trace *trace);
 int64_t mpiio_ext_trace_unread(const mpiio_ext_trace *trace);
 int64_t mpiio_ext_trace_missing(const mpiio_ext_trace *trace);
 const char *mpiio_ext_trace_problem(const mpiio_ext_trace *trace, int index, int64_t *line);
+/* Whether the user has named the files that are recorded. */
+int mpiio_ext_trace_selected(const mpiio_ext_trace *trace);
+/* Calls on files of the system, which have no records: how many, on how many files, and ns in them; returns the name of
+ * the file with the longest of them, which ends with the trace. */
+const char *mpiio_ext_trace_left_out(const mpiio_ext_trace *trace, int64_t numbers[3]);
 
 /* ---- Darshan logs as rows of the tables of mpiio_ext.analytics; libdarshan-util is opened at run time ---- */
 

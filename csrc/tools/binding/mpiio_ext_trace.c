@@ -121,6 +121,21 @@ int mpiio_ext_trace_truncated(const mpiio_ext_trace *trace)
     return mpiox_tracefile_reader_truncated(constant(trace));
 }
 
+int mpiio_ext_trace_selected(const mpiio_ext_trace *trace)
+{
+    return header(trace)->selected != 0;
+}
+
+const char *mpiio_ext_trace_left_out(const mpiio_ext_trace *trace, int64_t numbers[3])
+{
+    const mpiox_tracefile_left_out *found = &header(trace)->left_out;
+
+    numbers[0] = found->calls;
+    numbers[1] = found->files;
+    numbers[2] = found->ns;
+    return header(trace)->left_out_name;
+}
+
 const char *mpiio_ext_trace_problem(const mpiio_ext_trace *trace, int index, int64_t *line)
 {
     const mpiox_tracefile_problem *problem = mpiox_tracefile_reader_problem(constant(trace), index);

@@ -35,6 +35,7 @@ enum {
     MPIOX_TRACEFILE_SLOT_THREADS = 128, /* threads and depths beyond have none */
     MPIOX_TRACEFILE_SLOT_LEVELS = 4,
     MPIOX_TRACEFILE_SLOTS = MPIOX_TRACEFILE_SLOT_THREADS * MPIOX_TRACEFILE_SLOT_LEVELS,
+    MPIOX_TRACEFILE_LEFT_OUT_BYTES = 512,
     MPIOX_TRACEFILE_OPERATIONS = 256
 };
 
@@ -110,6 +111,13 @@ enum {
     MPIOX_KEYS
 };
 
+/* Calls of the program on files of the system, which have no records: how many, on how many files, their time, and the
+ * number of the name of the one with the longest of them (no use in a trace, whose header has the name). */
+typedef struct mpiox_tracefile_left_out {
+    int64_t calls, ns;
+    int32_t files, name;
+} mpiox_tracefile_left_out;
+
 typedef struct mpiox_tracefile_header {
     char magic[8];
     uint32_t version, header_bytes, block_bytes, state;
@@ -119,6 +127,9 @@ typedef struct mpiox_tracefile_header {
     int32_t rank, ranks; /* -1, 0: not known */
     uint64_t lost;       /* calls that are not recorded */
     char host[256], command[2048];
+    mpiox_tracefile_left_out left_out;
+    uint32_t selected; /* the user has named the files that are recorded, and may have named files of the system */
+    char left_out_name[MPIOX_TRACEFILE_LEFT_OUT_BYTES]; /* its end */
 } mpiox_tracefile_header;
 
 /* A call under way. */

@@ -122,6 +122,7 @@ static int open_header(mpiox_tracefile_reader *r)
         h->header_bytes != MPIOX_TRACEFILE_HEADER_BYTES || h->block_bytes != MPIOX_TRACEFILE_BLOCK_BYTES)
         return MPIOX_E_CORRUPT;
     h->host[sizeof h->host - 1] = h->command[sizeof h->command - 1] = '\0';
+    h->left_out_name[sizeof h->left_out_name - 1] = '\0';
     r->block = MPIOX_TRACEFILE_HEADER_BYTES;
     r->end = r->bytes;
     if (h->committed <= (uint64_t)r->bytes)

@@ -22,7 +22,7 @@
 #include "mpiox_trace_names.h"
 
 enum {
-    LEFT_OUT = 1, /* no place of a record: that file has none */
+    NAMED = 1, /* no place of a record: that file has none, and yet its name is there */
     SPARE = 4 * (sizeof(mpiox_recording_record) + sizeof(mpiox_recording_name) + 64), /* for those of other files */
     SIZES = 0,
     STRIDES = 1,
@@ -53,23 +53,13 @@ static mpiox_recording_file *const f = &mpiox_recording;
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-static bool is_left_out(const char *text)
-{
-    static const char *const folders[] = MPIOX_RECORDING_LEFT_OUT;
-
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        if (strncmp(text, folders[i], strlen(folders[i])) == 0)
-            return strncmp(text, MPIOX_RECORDING_KEPT, strlen(MPIOX_RECORDING_KEPT)) != 0;
-    return false;
-}
-
 /* The name is in the recording, unless a record of another module has brought it. */
 static bool named(int32_t file, const uint32_t *records, uint64_t spare)
 {
     const char *text = mpiox_trace_names_text(file);
 
     for (int module = 0; module < MPIOX_RECORDING_MODULES; module++)
-        if (records[module] > LEFT_OUT)
+        if (records[module] >= NAMED)
             return true;
     mpiox_recording_name *name = mpiox_recording_take(MPIOX_RECORDING_NAME, sizeof *name + strlen(text) + 1, spare);
     if (name == NULL)
@@ -102,7 +92,7 @@ static uint32_t of_others(int module, const uint32_t *mine)
     if (records == NULL)
         return 0;
     for (int m = 0; m < MPIOX_RECORDING_MODULES && mine != records; m++)
-        if (mine[m] > LEFT_OUT) /* counted by another module */
+        if (mine[m] > NAMED) /* counted by another module */
             mine = records;
     f->header->others += mine != records;
     if (records[module] == 0)
@@ -117,11 +107,11 @@ __attribute__((noinline)) static mpiox_recording_record *look_up(int module, int
 
     if (records == NULL)
         return NULL;
-    if (records[module] == 0 && makes)
-        records[module] = is_left_out(mpiox_trace_names_text(file)) ? LEFT_OUT : made(module, file, records, SPARE);
-    if (records[module] == 0 && makes)
+    if (records[module] <= NAMED && makes)
+        records[module] = made(module, file, records, SPARE);
+    if (records[module] <= NAMED && makes)
         records[module] = of_others(module, records);
-    if (records[module] <= LEFT_OUT)
+    if (records[module] <= NAMED)
         return NULL;
     recent[module].file = file;
     recent[module].record = mpiox_recording_at(records[module]);
@@ -595,6 +585,25 @@ void mpiox_recording_add_part(bool waiting, int64_t start, int64_t end)
                              -1, 0);
 }
 
+bool mpiox_recording_counts(int64_t start)
+{
+    return f->header == NULL || (start >= f->header->started && f->header->stopped == 0);
+}
+
+bool mpiox_recording_leave_out(const mpiox_tracefile_left_out *left_out)
+{
+    uint32_t *records = mpiox_trace_names_records(left_out->name, f->generation);
+
+    if (f->header == NULL)
+        return false;
+    f->header->left_out = *left_out;
+    if (records == NULL || !named(left_out->name, records, SPARE))
+        f->header->left_out.name = 0;
+    else if (records[MPIOX_RECORDING_POSIX] == 0)
+        records[MPIOX_RECORDING_POSIX] = NAMED;
+    return true;
+}
+
 static mpiox_recording_record *viewed(int64_t file)
 {
     if (f->header == NULL || f->header->stopped != 0 || file <= 0)
@@ -636,7 +645,7 @@ static int32_t known_name(mpiox_recording_header *page, int64_t file)
     const char *text = file > 0 ? mpiox_trace_names_text((int32_t)file) : NULL;
     const uint32_t *records = text != NULL ? mpiox_trace_names_records((int32_t)file, f->generation) : NULL;
     for (int module = 0; records != NULL && module < MPIOX_RECORDING_MODULES; module++)
-        if (records[module] > LEFT_OUT)
+        if (records[module] >= NAMED)
             number = (int32_t)file;
     if (text != NULL && number == 0) {
         const size_t length = strlen(text), most = MPIOX_RECORDING_OPENED_BYTES - 1;
@@ -657,7 +666,7 @@ void mpiox_recording_begin(const mpiox_tracefile_record *call, const char *opera
     mpiox_recording_doing *doing = &page->doing[call->thread][call->depth > 0];
     doing->start = call->start;
     doing->part = doing->own = 0;
-    doing->name = (int32_t)call->file;
+    doing->name = mpiox_recording_known(call->file);
     if (operation != NULL) {
         strncpy(page->operation[call->thread], operation, MPIOX_RECORDING_OPERATION_BYTES - 1);
         doing->name = known_name(page, call->file);

@@ -9,6 +9,7 @@
 
 #include "mpiox_recording_file.h"
 #include "mpiox_trace_lock.h"
+#include "mpiox_trace_names.h"
 #include "mpiox_tracefile.h"
 
 extern bool mpiox_recording_wanted; /* in place of a trace; set before the first call, and then for ever */
@@ -19,6 +20,10 @@ void mpiox_recording_add(const mpiox_tracefile_record *call);
  * it of that file, direction and size. False: it is not, and nothing was counted. */
 bool mpiox_recording_read_again(int64_t file, int64_t offset, int64_t size, int64_t start, int64_t end);
 bool mpiox_recording_write_again(int64_t file, int64_t offset, int64_t size, int64_t start, int64_t end);
+/* Under mpiox_trace_lock(): whether calls that begin then count; and what of files of the system was left out so far
+ * (false: there is no recording yet). */
+bool mpiox_recording_counts(int64_t start);
+bool mpiox_recording_leave_out(const mpiox_tracefile_left_out *left_out);
 /* Under mpiox_trace_lock(): within the call of MPI-IO that this thread is in, the library has waited for other ranks,
  * or exchanged messages. */
 void mpiox_recording_add_part(bool waiting, int64_t start, int64_t end);
@@ -43,6 +48,12 @@ static inline mpiox_recording_doing *mpiox_recording_doing_of(int64_t thread, in
     return page != NULL && (uint64_t)thread < MPIOX_RECORDING_THREADS ? &page->doing[thread][depth > 0] : NULL;
 }
 
+/* A file of the system has no name in a recording. */
+static inline int32_t mpiox_recording_known(int64_t file)
+{
+    return (file & MPIOX_TRACE_LEFT_OUT) == 0 ? (int32_t)file : 0;
+}
+
 static inline void mpiox_recording_put(mpiox_recording_doing *doing, int class)
 {
     atomic_store_explicit((_Atomic int32_t *)(void *)&doing->class, class, memory_order_release);
@@ -57,7 +68,7 @@ static inline mpiox_recording_doing *mpiox_recording_moves(int class, int32_t fi
         return NULL;
     doing += mpiox_trace_self.depth > 0;
     doing->start = start;
-    doing->name = file;
+    doing->name = mpiox_recording_known(file);
     mpiox_recording_put(doing, class + 1);
     return doing;
 }

@@ -343,6 +343,7 @@ void mpiox_recording_restart(int64_t now)
     memset((uint8_t *)header + MPIOX_RECORDING_HEADER_BYTES, 0, used - MPIOX_RECORDING_HEADER_BYTES);
     header->started = header->last = now;
     header->others = header->unkept = 0;
+    header->left_out = (mpiox_tracefile_left_out){0};
     header->bin_ns = MPIOX_RECORDING_FIRST_BIN;
     mpiox_recording_measure(0);
     let_watch(); /* where rank 0 begins to watch, it has begun by now */

@@ -13,6 +13,8 @@
 
 #include <stdint.h>
 
+#include "mpiox_tracefile.h"
+
 #define MPIOX_RECORDING_MAGIC "MPIOXREC"
 #define MPIOX_RECORDING_OTHERS "<other files>" /* the name of what had no room for a record of its own */
 
@@ -102,6 +104,7 @@ typedef struct mpiox_recording_header {
     mpiox_recording_doing doing[MPIOX_RECORDING_THREADS][MPIOX_RECORDING_LEVELS];
     char operation[MPIOX_RECORDING_THREADS][MPIOX_RECORDING_OPERATION_BYTES]; /* name of the outermost call of MPI */
     char opened[MPIOX_RECORDING_OPENED_BYTES]; /* the end of the name of a file that has no other record yet */
+    mpiox_tracefile_left_out left_out;
 } mpiox_recording_header;
 
 typedef struct mpiox_recording_item {

@@ -30,6 +30,10 @@ static atomic_int threads;
 static atomic_int defined[MPIOX_TRACEFILE_OPERATIONS]; /* in the trace file of that generation */
 static const char *event_names[MPIOX_TRACEFILE_OPERATIONS];
 static int n_events;
+/* Calls on files of the system, and a number that changes when they are counted anew. */
+static mpiox_tracefile_left_out left_out;
+static int32_t counting = 1;
+static bool untold;
 
 static const char *const operation_names[MPIOX_TRACE_EVENTS] = {
 #define NAME_OF(name) [OP_##name] = #name,
@@ -95,15 +99,14 @@ static int32_t folder_name(int fd, char *text, int bytes)
 int32_t mpiox_trace_file_number(int folder_fd, const char *name)
 {
     char text[MPIOX_TRACE_NAME_BYTES], folder[MPIOX_TRACE_NAME_BYTES];
-    int32_t number = -1;
+    int32_t number;
 
     if (name == NULL)
         return -1;
     mpiox_trace_lock();
     const bool below = folder_fd != AT_FDCWD && name[0] != '/' && folder_name(folder_fd, folder, sizeof folder) > 0;
     mpiox_trace_names_absolute(name, below ? folder : NULL, text);
-    if (!mpiox_trace_names_left_out(text))
-        number = mpiox_trace_names_number(text);
+    number = mpiox_trace_names_file(text);
     mpiox_trace_unlock();
     return number;
 }
@@ -134,6 +137,27 @@ void mpiox_trace_extra_text(mpiox_tracefile_record *call, int key, const char *t
 
     if (number > 0)
         mpiox_trace_extra(call, key, number);
+}
+
+/* ---- calls on files of the system -------------------------------------------------------------------------------- */
+
+static inline bool is_left_out(const mpiox_tracefile_record *call)
+{
+    return (call->file & MPIOX_TRACE_LEFT_OUT) != 0;
+}
+
+static void forget_left_out(void)
+{
+    left_out = (mpiox_tracefile_left_out){0};
+    counting++;
+    untold = false;
+}
+
+/* The file of this process has the numbers as soon as there is one; none is made for them alone. */
+__attribute__((cold, noinline)) static void tell_left_out(void)
+{
+    untold = mpiox_recording_wanted ? !mpiox_recording_leave_out(&left_out)
+                                    : !mpiox_trace_file_leave_out(&left_out, mpiox_trace_names_text(left_out.name));
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
@@ -200,8 +224,11 @@ static inline bool names_a_file(int operation)
 
 __attribute__((cold, noinline)) static bool define_call(const mpiox_tracefile_record *call)
 {
-    return mpiox_trace_file_ready() && define_operation(call->operation, call->layer) &&
-           mpiox_trace_names_define((int32_t)call->file);
+    const bool ready = mpiox_trace_file_ready();
+
+    if (untold)
+        tell_left_out();
+    return ready && define_operation(call->operation, call->layer) && mpiox_trace_names_define((int32_t)call->file);
 }
 
 __attribute__((cold, noinline)) static void note_new(const mpiox_tracefile_record *call)
@@ -218,7 +245,7 @@ static inline void note(const mpiox_tracefile_record *call)
 {
     if (mpiox_recording_wanted)
         mpiox_recording_begin(call, NULL);
-    if (!mpiox_trace_file_noting())
+    if (!mpiox_trace_file_noting() || is_left_out(call))
         return;
     if (__builtin_expect(!is_defined(call->operation) || names_a_file(call->operation), 0))
         note_new(call);
@@ -283,6 +310,38 @@ static inline bool is_written(const mpiox_tracefile_record *call)
     return true;
 }
 
+/* A call on a file of the system: what the program itself does with these is counted, and not recorded. */
+__attribute__((cold, noinline)) static void leave_out(const mpiox_tracefile_record *call)
+{
+    static int64_t longest;
+
+    done(call->thread, call->depth);
+    mpiox_trace_lock();
+    if (call->depth == 0 && (!mpiox_recording_wanted || mpiox_recording_counts(call->start))) {
+        longest = left_out.calls++ > 0 ? longest : -1;
+        left_out.ns += call->duration;
+        left_out.files += mpiox_trace_names_is_new((int32_t)call->file, counting);
+        if (call->duration > longest) {
+            longest = call->duration;
+            left_out.name = (int32_t)call->file & ~MPIOX_TRACE_LEFT_OUT;
+        }
+        tell_left_out();
+    }
+    mpiox_trace_unlock();
+}
+
+static void record(const mpiox_tracefile_record *call)
+{
+    mpiox_recording_done(call->thread, call->depth);
+    mpiox_trace_lock();
+    mpiox_recording_add(call);
+    if (call->operation == OP_MPI_Init || call->operation == OP_MPI_Init_thread)
+        forget_left_out(); /* it counts from now on */
+    if (untold)
+        tell_left_out();
+    mpiox_trace_unlock();
+}
+
 void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
 {
     const int error = errno; /* the first record makes a file, which sets it */
@@ -290,11 +349,8 @@ void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
     if (call->duration < 0)
         mpiox_trace_stop(call);
     call->result = result;
-    if (mpiox_recording_wanted) {
-        mpiox_recording_done(call->thread, call->depth);
-        mpiox_trace_lock();
-        mpiox_recording_add(call);
-        mpiox_trace_unlock();
+    if (__builtin_expect(is_left_out(call), 0) || mpiox_recording_wanted) {
+        is_left_out(call) ? leave_out(call) : record(call);
         errno = error;
         return;
     }
@@ -442,6 +498,7 @@ void mpiox_trace_mark(int state)
 
 void mpiox_trace_forget(void)
 {
+    forget_left_out();
     mpiox_trace_file_forget();
     mpiox_recording_forget();
 }

@@ -9,6 +9,7 @@
 #include "mpiox_recording.h"
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_core.h"
+#include "mpiox_trace_names.h"
 
 enum { SHORTEST_NS = 1000 }; /* of a part of a call that is worth a record */
 
@@ -24,6 +25,7 @@ MPIOX_TRACE_EXPORT void mpiox_trace_event(const char *name, const char *file, in
 
     if (operation >= 0) {
         mpiox_trace_start(&call, operation, MPIOX_TRACEFILE_EXTENSION, mpiox_trace_file_number(AT_FDCWD, file));
+        call.file &= ~(int64_t)MPIOX_TRACE_LEFT_OUT;
         call.start = start_ns;
         call.duration = duration_ns > 0 ? duration_ns : 0;
         call.offset = offset < 0 ? MPIOX_TRACEFILE_NONE : offset;

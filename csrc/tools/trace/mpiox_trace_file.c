@@ -31,6 +31,7 @@ static mpiox_tracefile_header *header; /* mapped; NULL: there is no file */
 static uint8_t *window;
 static int64_t window_offset; /* in the file */
 static mpiox_tracefile_block *block;
+static bool is_selected;
 
 mpiox_trace_writer mpiox_trace_file;
 static mpiox_trace_writer *const w = &mpiox_trace_file;
@@ -60,6 +61,7 @@ static bool map_header(int fd)
     header->parent = getppid();
     header->rank = here->rank;
     header->ranks = here->ranks;
+    header->selected = is_selected;
     memcpy(header->host, here->host, sizeof header->host);
     mpiox_trace_place_command(header->command, sizeof header->command);
     memcpy(header->magic, MPIOX_TRACEFILE_MAGIC, sizeof header->magic);
@@ -221,6 +223,22 @@ bool mpiox_trace_file_operation(int operation, int layer, const char *name)
     *w->at++ = (uint8_t)operation;
     *w->at++ = (uint8_t)layer;
     put_text(name, length);
+    return true;
+}
+
+void mpiox_trace_file_select(bool selected)
+{
+    is_selected = selected;
+}
+
+bool mpiox_trace_file_leave_out(const mpiox_tracefile_left_out *left_out, const char *name)
+{
+    const size_t length = name != NULL ? strlen(name) : 0, most = MPIOX_TRACEFILE_LEFT_OUT_BYTES - 1;
+
+    if (header == NULL)
+        return false;
+    header->left_out = *left_out;
+    strcpy(header->left_out_name, length > 0 ? name + (length > most ? length - most : 0) : "");
     return true;
 }
 

@@ -33,6 +33,9 @@ bool mpiox_trace_file_begin(const mpiox_tracefile_record *call);
 bool mpiox_trace_file_cancel(int64_t thread);
 bool mpiox_trace_file_text(int64_t number, const char *text);
 bool mpiox_trace_file_operation(int operation, int layer, const char *name);
+void mpiox_trace_file_select(bool selected); /* by names that the user gave, before there is a file */
+/* What of files of the system was left out so far; false: there is no file yet. */
+bool mpiox_trace_file_leave_out(const mpiox_tracefile_left_out *left_out, const char *name);
 void mpiox_trace_file_rank(void); /* it is known from now on: the file's name says it */
 /* Say how it ended, cut the file to what it holds. `again`: what follows begins another file. */
 void mpiox_trace_file_end(int state, bool again);

@@ -19,6 +19,7 @@
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_members.h"
+#include "mpiox_trace_names.h"
 #include "mpiox_trace_requests.h"
 #include "mpiox_trace_system.h"
 #include "mpiox_trace_view.h"
@@ -188,7 +189,12 @@ void mpiox_trace_mpi_enter_name(mpiox_tracefile_record *call, int operation, con
     int32_t file = mpiox_trace_file_number(AT_FDCWD, name);
 
     learn_rank();
-    if (file < 0 && name != NULL) /* the system's, and yet a file of the program */
+    if (file >= MPIOX_TRACE_LEFT_OUT) { /* the system's, and yet a file of the program */
+        mpiox_trace_lock();
+        file = mpiox_trace_names_claim(file);
+        mpiox_trace_unlock();
+    }
+    if (file < 0 && name != NULL)
         file = mpiox_trace_text_number(name);
     mpiox_trace_enter(call, operation, MPIOX_TRACEFILE_MPIIO, file);
 }

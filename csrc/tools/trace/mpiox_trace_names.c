@@ -11,12 +11,15 @@
 
 #include "mpiox_trace_file.h"
 #include "mpiox_trace_system.h"
+#include "mpiox_trace_system_files.h"
 
-enum { CHUNK_BYTES = 1 << 18, FIRST_SLOTS = 1024, PATTERN_BYTES = 1024 };
+enum { CHUNK_BYTES = 1 << 18, FIRST_SLOTS = 1024, PATTERN_BYTES = 1024, SYSTEM_BYTES = 1 << 16 };
+enum { OF_NOBODY, OF_PROGRAM, OF_SYSTEM }; /* whose file it is; nobody has asked yet */
 
 typedef struct name {
     uint64_t hash;
     int32_t generation; /* of the trace file that has it, of the recording that `records` are of */
+    int32_t owner, counted;
     uint32_t records[MPIOX_TRACE_NAME_RECORDS];
     char text[];
 } name;
@@ -27,7 +30,7 @@ static name **names;                        /* by number */
 static int32_t *slots, n_slots, n_names;
 static char *chunk, *chunk_end;
 static const char *others; /* the name that all further ones get; NULL: there is no bound */
-static int64_t bytes_left;
+static int64_t bytes_left, system_bytes_left = SYSTEM_BYTES;
 
 void mpiox_trace_names_keep_system(bool keep)
 {
@@ -114,27 +117,30 @@ static int32_t find(const char *text, uint64_t hash)
     return 0;
 }
 
+static int32_t made(const char *text, uint64_t hash)
+{
+    const size_t bytes = strlen(text) + 1;
+    name *n = take(sizeof *n + bytes);
+
+    if (n == NULL || (n_names + 2 > n_slots / 2 && !grow()))
+        return 0;
+    n->hash = hash;
+    memcpy(n->text, text, bytes);
+    names[++n_names] = n;
+    put_slot(hash, n_names);
+    return n_names;
+}
+
 int32_t mpiox_trace_names_number(const char *text)
 {
     const uint64_t hash = hash_of(text);
-    int32_t number = find(text, hash);
+    const int32_t number = find(text, hash);
 
-    if (number == 0) {
-        const size_t bytes = strlen(text) + 1;
-
-        if (others != NULL && text != others && (bytes_left -= (int64_t)(sizeof(name) + bytes)) < 0)
-            return mpiox_trace_names_others();
-        name *made = take(sizeof *made + bytes);
-
-        if (made == NULL || (n_names + 2 > n_slots / 2 && !grow()))
-            return 0;
-        made->hash = hash;
-        memcpy(made->text, text, bytes);
-        number = ++n_names;
-        names[number] = made;
-        put_slot(hash, number);
-    }
-    return number;
+    if (number > 0)
+        return number;
+    if (others != NULL && text != others && (bytes_left -= (int64_t)(sizeof(name) + strlen(text) + 1)) < 0)
+        return mpiox_trace_names_others();
+    return made(text, hash);
 }
 
 int32_t mpiox_trace_names_others(void)
@@ -155,6 +161,7 @@ uint32_t *mpiox_trace_names_records(int32_t number, int32_t generation)
 
 const char *mpiox_trace_names_text(int32_t number)
 {
+    number &= ~MPIOX_TRACE_LEFT_OUT;
     return number > 0 && number <= n_names ? names[number]->text : NULL;
 }
 
@@ -212,13 +219,6 @@ void mpiox_trace_names_absolute(const char *given, const char *folder, char *tex
     text[used] = '\0';
 }
 
-static bool ends_with(const char *path, const char *end)
-{
-    const size_t length = strlen(path), tail = strlen(end);
-
-    return length >= tail && strcmp(path + length - tail, end) == 0;
-}
-
 static bool matches(const char *patterns, const char *path)
 {
     char pattern[PATTERN_BYTES];
@@ -236,59 +236,90 @@ static bool matches(const char *patterns, const char *path)
     return false;
 }
 
-/* Files that MPI libraries keep for themselves, below /tmp and in memory, and beside the program's. */
-static bool is_of_mpi(const char *path)
+/* Whether a name fits a rule of the table, pioneer/sanitize/system_files.py. */
+static bool fits(const char *rule, const char *path)
 {
-    static const char *const parts[] = {"/ompi.", "/openmpi-sessions", "/prte.", "/pmix.", "/pmix-", "/pmix_"};
-    static const char *const begins[] = {"/dev/shm/vader_segment.", "/dev/shm/sm_segment.", "/dev/shm/open_mpi.",
-                                         "/dev/shm/sem.", "/dev/shm/mpich_"};
-    const char *lock = strstr(path, ".locktest.");
+    for (;; rule++, path++) {
+        if (*rule == '*') {
+            const bool crosses = rule[1] == '*';
 
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const char *found = strstr(path, parts[i]);
-
-        if (found != NULL && strchr(found + 1, '/') != NULL)
+            rule += crosses ? 2 : 1;
+            do
+                if (fits(rule, path))
+                    return true;
+            while ((crosses || *path != '/') && *path++ != '\0');
+            return false;
+        }
+        const size_t digits = *rule == '#' ? strspn(path, "0123456789") : 1;
+        if (digits == 0 || (*rule != '#' && *rule != *path))
+            return false;
+        if (*rule == '\0')
             return true;
+        path += digits - 1;
     }
-    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
-        if (strncmp(path, begins[i], strlen(begins[i])) == 0)
-            return true;
-    return lock != NULL && lock[strlen(".locktest.")] != '\0' &&
-           lock[strspn(lock + strlen(".locktest."), "0123456789") + strlen(".locktest.")] == '\0';
 }
 
 static bool is_system(const char *path)
 {
-    static const char *const folders[] = {"/proc",  "/sys", "/dev",  "/etc", "/usr",  "/lib",    "/lib64",
-                                          "/lib32", "/bin", "/sbin", "/run", "/boot", "/var/lib"};
-    static const char *const parts[] = {"/lib/python3", "/lib64/python3", "/site-packages", "/dist-packages",
-                                        "/__pycache__", ".so.",           "/pyvenv.cfg",    "/bin/python"};
-    static const char *const ends[] = {".so", ".py", ".pyc", ".pth", "._pth"};
+    static const char *const rules[] = MPIOX_TRACE_SYSTEM_FILES;
 
-    if (keep_system)
-        return false;
-    if (path[0] != '/' || strcmp(path, "/") == 0)
-        return true; /* a socket, a pipe; what /proc says of them */
-    if (is_of_mpi(path))
-        return true;
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        const size_t length = strlen(folders[i]);
+    for (size_t i = 0; !keep_system && i < sizeof rules / sizeof *rules; i++) {
+        const bool kept = rules[i][0] == '!';
 
-        if (strncmp(path, folders[i], length) == 0 && (path[length] == '/' || path[length] == '\0'))
-            return strncmp(path, "/dev/shm/", 9) != 0;
+        if (fits(rules[i] + kept, path))
+            return !kept;
     }
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strstr(path, parts[i]) != NULL)
-            return true;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (ends_with(path, ends[i]))
-            return true;
     return false;
 }
 
-bool mpiox_trace_names_left_out(const char *path)
+static int32_t number_of_system(const char *path, uint64_t hash)
 {
+    const int64_t bytes = (int64_t)(sizeof(name) + strlen(path) + 1);
+    int32_t number = find(path, hash);
+
+    if (number == 0 && system_bytes_left >= bytes) {
+        system_bytes_left -= bytes;
+        number = made(path, hash);
+    }
+    if (number > 0)
+        names[number]->owner = OF_SYSTEM;
+    return MPIOX_TRACE_LEFT_OUT | number;
+}
+
+int32_t mpiox_trace_names_file(const char *path)
+{
+    const uint64_t hash = hash_of(path);
+    int32_t number = find(path, hash);
+
+    if (number > 0 && names[number]->owner != OF_NOBODY)
+        return names[number]->owner == OF_SYSTEM ? MPIOX_TRACE_LEFT_OUT | number : number;
     if (skip_these != NULL && matches(skip_these, path))
-        return true;
-    return only_these != NULL ? !matches(only_these, path) : is_system(path);
+        return -1;
+    if (only_these != NULL ? !matches(only_these, path) : !keep_system && path[0] != '/')
+        return -1; /* a name without a slash is a socket or a pipe, by what /proc says of it */
+    if (only_these == NULL && is_system(path))
+        return number_of_system(path, hash);
+    number = mpiox_trace_names_number(path);
+    if (number > 0 && number != mpiox_trace_names_others())
+        names[number]->owner = OF_PROGRAM;
+    return number;
+}
+
+int32_t mpiox_trace_names_claim(int32_t number)
+{
+    if (number <= MPIOX_TRACE_LEFT_OUT)
+        return -1;
+    number &= ~MPIOX_TRACE_LEFT_OUT;
+    names[number]->owner = OF_PROGRAM;
+    return number;
+}
+
+bool mpiox_trace_names_is_new(int32_t number, int32_t time)
+{
+    name *n = number > MPIOX_TRACE_LEFT_OUT ? names[number & ~MPIOX_TRACE_LEFT_OUT] : NULL;
+
+    if (n == NULL || n->counted == time)
+        return false;
+    n->counted = time;
+    return true;
 }

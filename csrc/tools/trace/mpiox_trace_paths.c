@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "mpiox_trace_descriptors.h"
+#include "mpiox_trace_names.h"
 #include "mpiox_trace_wrap.h"
 
 static bool keep_folders;
@@ -162,7 +163,7 @@ static int named_twice(mpiox_tracefile_record *call, int folder, const char *oth
 
     mpiox_trace_stop(call);
     const int32_t file = mpiox_trace_file_number(folder, other);
-    if (file > 0)
+    if (file > 0 && file < MPIOX_TRACE_LEFT_OUT)
         mpiox_trace_extra(call, MPIOX_KEY_FILE2, file);
     errno = error;
     mpiox_trace_commit(call, result);

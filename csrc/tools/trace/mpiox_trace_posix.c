@@ -16,6 +16,7 @@
 #include "mpiox_recording.h"
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
+#include "mpiox_trace_names.h"
 #include "mpiox_trace_wrap.h"
 
 _Static_assert(sizeof(off_t) == 8 && sizeof(long) == 8, "the 64 variants are taken for the same functions");
@@ -342,12 +343,20 @@ WRAP(ssize_t, __pread_chk, (int fd, void *buffer, size_t bytes, off_t offset, si
 }
 ALIAS(__pread64_chk, __pread_chk);
 
+/* Whether it is no file of the system, nor something else that has no name here. */
+static bool is_recorded(int fd)
+{
+    const int32_t file = mpiox_trace_descriptor_file(fd);
+
+    return file > 0 && file < MPIOX_TRACE_LEFT_OUT;
+}
+
 static ssize_t moved_between(mpiox_tracefile_record *call, int out, int64_t at, int64_t bytes, ssize_t result)
 {
     mpiox_trace_stop(call);
     call->size = bytes;
     mpiox_trace_extra(call, MPIOX_KEY_HANDLE2, out);
-    if (mpiox_trace_descriptor_file(out) > 0)
+    if (is_recorded(out))
         mpiox_trace_extra(call, MPIOX_KEY_FILE2, mpiox_trace_descriptor_file(out));
     call->offset = at >= 0 ? at : mpiox_trace_descriptor_advance((int)call->handle, result);
     return result;
@@ -365,7 +374,7 @@ WRAP(ssize_t, sendfile, (int out, int in, off_t *offset, size_t bytes))
     const int64_t at = offset != NULL ? *offset : -1;
     mpiox_tracefile_record call;
 
-    if (!started(&call, OP_sendfile, in)) {
+    if (!is_recorded(in) || !started(&call, OP_sendfile, in)) {
         const bool writes = started_write(&call, out);
         const ssize_t sent = NEXT(sendfile)(out, in, offset, bytes);
         const int64_t target = mpiox_trace_descriptor_advance(out, sent);
@@ -385,7 +394,7 @@ WRAP(ssize_t, copy_file_range, (int in, off_t *in_at, int out, off_t *out_at, si
     const int64_t from = in_at != NULL ? *in_at : -1, to = out_at != NULL ? *out_at : -1;
     mpiox_tracefile_record call;
 
-    if (!started(&call, OP_copy_file_range, in)) {
+    if (!is_recorded(in) || !started(&call, OP_copy_file_range, in)) {
         const bool writes = started_write(&call, out);
         const ssize_t copied = NEXT(copy_file_range)(in, in_at, out, out_at, bytes, flags);
         const int64_t target = to >= 0 ? to : mpiox_trace_descriptor_advance(out, copied);

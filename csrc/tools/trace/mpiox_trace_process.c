@@ -18,6 +18,7 @@
 #include "mpiox_recording_file.h"
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
+#include "mpiox_trace_file.h"
 #include "mpiox_trace_names.h"
 #include "mpiox_trace_paths.h"
 #include "mpiox_trace_place.h"
@@ -45,14 +46,15 @@ __attribute__((constructor)) static void begin(void)
 {
     const char *folder = getenv("MPIOX_TRACE_DIR"), *system = getenv("MPIOX_TRACE_SYSTEM_FILES");
     const char *program = program_invocation_short_name, *folders = getenv("MPIOX_TRACE_FOLDERS");
-    const char *mode = getenv("MPIOX_TRACE_MODE");
+    const char *mode = getenv("MPIOX_TRACE_MODE"), *only = getenv("MPIOX_TRACE_ONLY");
 
     if (folder == NULL || folder[0] == '\0' || strcmp(program, "mpiio-ext-delegate") == 0)
         return;
     mpiox_trace_clock_begin();
     mpiox_trace_place_folder(folder);
     mpiox_trace_names_keep_system(system != NULL && strcmp(system, "1") == 0);
-    mpiox_trace_names_select(getenv("MPIOX_TRACE_ONLY"), getenv("MPIOX_TRACE_SKIP"));
+    mpiox_trace_names_select(only, getenv("MPIOX_TRACE_SKIP"));
+    mpiox_trace_file_select(only != NULL && only[0] != '\0');
     mpiox_trace_paths_keep_folders(folders != NULL && strcmp(folders, "1") == 0);
     mpiox_recording_wanted = mode != NULL && strcmp(mode, "recording") == 0;
     if (mpiox_recording_wanted)
