@@ -9,6 +9,7 @@ Guarantee.  Memory does not depend on the size of a file.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import zlib
@@ -125,6 +126,11 @@ def begin_of(path: Path, count: int = 4096) -> bytes:
     except OSError:
         return b""
     return b""
+
+
+def telling(files: Sequence[Path], count: int = 1) -> list[Path]:
+    """Return the first `count` files that have something in them: a process may leave one with a bracket alone."""
+    return list(itertools.islice((item for item in files if begin_of(item).strip(b"[] \t\r\n")), count))
 
 
 def number_rank(numbers: Sequence[int]) -> list[int] | None:

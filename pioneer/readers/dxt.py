@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.common.darshanfile import Access, DamagedLogError, DarshanFile
-from mpiio_ext.pioneer.readers._files import files_of
+from mpiio_ext.pioneer.readers._files import files_of, telling
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
 
 NAME = "dxt"
@@ -45,7 +45,7 @@ _MODULES = {
 def recognizes(path: Path) -> bool:
     """Return whether a file is a Darshan log, or a folder has one."""
     if path.is_dir():
-        return any(recognizes(item) for item in files_of([path], (".darshan",))[:1])
+        return any(recognizes(item) for item in telling(files_of([path], (".darshan",))))
     try:
         with path.open("rb") as file:
             head = file.read(16)

@@ -27,7 +27,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from mpiio_ext.pioneer.clocks import corrected, fit
-from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, ranks_by_name
+from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, ranks_by_name, telling
 from mpiio_ext.pioneer.readers._functions import DATATYPES
 from mpiio_ext.pioneer.readers._processes import Family, Threads
 from mpiio_ext.pioneer.readers._rawtrace import RawTrace, text_of
@@ -56,7 +56,7 @@ _BARRIER = re.compile(
 def recognizes(path: Path) -> bool:
     """Return whether a file, or any of the first files of a folder, has lines of ltrace with times."""
     if path.is_dir():
-        return any(recognizes(item) for item in files_of([path])[:8])
+        return any(recognizes(item) for item in telling(files_of([path]), 8))
     begin = begin_of(path)
     return b"\0" not in begin and _LINE.search(begin) is not None
 
@@ -161,7 +161,7 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     # Of a folder: LANL-Trace's summary of calls is no raw trace.
     files = [path for path in every if path not in others and (path in paths or recognizes(path))]
     pairs = sorted(zip(_ranks_of(files, timing), files, strict=True))
-    info = TraceInfo(format=NAME, lacks=list(LACKS), clock=clock_of(pairs[0][1]) if pairs else "arbitrary")
+    info = TraceInfo(format=NAME, lacks=list(LACKS), clock=clock_of([path for _, path in pairs]))
     info.ranks = max(len(pairs), len(timing.hosts))
     info.clocks = [timing.clock(rank) for rank, _ in pairs] if barriers else []
     info.sources = [Source(path=str(path), rank=rank, host=timing.hosts.get(rank, "")) for rank, path in pairs]

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, parquet_of, ranks_by_name
+from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, parquet_of, ranks_by_name, telling
 from mpiio_ext.pioneer.readers._functions import DATATYPES
 from mpiio_ext.pioneer.readers._order import ordered
 from mpiio_ext.pioneer.readers._rawtrace import Placement, RawTrace, Records
@@ -52,7 +52,7 @@ _NONE, _BAD = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # as in mpiox_rawt
 def recognizes(path: Path) -> bool:
     """Return whether a file is written by Recorder's tools, or a folder has one (also in ``_text``, ``_parquet``)."""
     if path.is_dir():
-        return any(recognizes(item) for item in _files([path])[:1])
+        return any(recognizes(item) for item in telling(_files([path])))
     if path.suffix == ".parquet":
         try:
             return set(_COLUMNS) <= set(pq.read_schema(path).names)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from mpiio_ext.pioneer.readers._files import CHUNK_BYTES, begin_of, chunks_of, files_of, ranks_by_name
+from mpiio_ext.pioneer.readers._files import CHUNK_BYTES, begin_of, chunks_of, files_of, ranks_by_name, telling
 from mpiio_ext.pioneer.readers._order import merged, ordered
 from mpiio_ext.pioneer.readers._processes import Family, Threads, children_of, order_ranks
 from mpiio_ext.pioneer.readers._rawtrace import TAKEN_BYTES, RawTrace
@@ -38,9 +38,9 @@ _LTRACE = re.compile(rb"\bSYS_\w+\(|->\w+\(|@SYS\(")
 
 
 def recognizes(path: Path) -> bool:
-    """Return whether a file, or the first file of a folder, has lines of strace with times."""
+    """Return whether a file, or the first file of a folder that is not empty, has lines of strace with times."""
     if path.is_dir():
-        return any(recognizes(item) for item in files_of([path])[:1])
+        return any(recognizes(item) for item in telling(files_of([path])))
     begin = begin_of(path)
     return b"\0" not in begin and _LINE.search(begin) is not None and _LTRACE.search(begin) is None
 
@@ -113,9 +113,7 @@ def _rows(
 def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     """Return what is known of a trace, and its rows; see `Reader.read`."""
     groups, told, family = _group(files_of(paths))
-    info = TraceInfo(
-        format=NAME, lacks=list(LACKS), clock=clock_of(groups[0][0]) if groups and groups[0] else "arbitrary"
-    )
+    info = TraceInfo(format=NAME, lacks=list(LACKS), clock=clock_of([path for group in groups for path in group]))
     ranks = None if told else order_ranks([family.process_of(thread) for thread in family.process])
     info.ranks = len(groups) if told else 0
     info.sources = [
@@ -133,9 +131,10 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     return info, rows()
 
 
-def clock_of(path: Path) -> str:
-    """Return what the times of a file of strace or ltrace count from, one of `table.CLOCKS`."""
-    found = re.search(rb"^(?:\[pid\s+\d+\] +|\d{1,8} +)?(\d+[:.]?\d*)", begin_of(path), re.MULTILINE)
+def clock_of(files: Sequence[Path]) -> str:
+    """Return what the times of files of strace or ltrace count from, one of `table.CLOCKS`."""
+    begin = b"".join(map(begin_of, telling(files)))
+    found = re.search(rb"^(?:\[pid\s+\d+\] +|\d{1,8} +)?(\d+[:.]?\d*)", begin, re.MULTILINE)
     if found is None:
         return "arbitrary"
     if b":" in found[1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pathlib
@@ -73,6 +74,25 @@ def test_every_format_has_a_reader(tmp_path: pathlib.Path) -> None:
         (tmp_path / "x").unlink()
     with pytest.raises(ValueError, match="no reader of the format 'nope'"):
         reader_of("nope")
+
+
+@pytest.mark.parametrize(("name", "form", "line"), [
+    ("run-{}.pfw", "dftracer", '{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X"}\n'),
+    ("t.{}", "strace", '7  1700000000.5 close(3) = 0 <0.1>\n'), ("t.{}", "ltrace", "10:00:00.0 SYS_close(3) = 0\n"),
+    ("{}.txt", "recorder", TEXT),
+], ids=["dftracer", "strace", "ltrace", "recorder"])  # fmt: skip
+def test_an_empty_file_that_sorts_first(tmp_path: pathlib.Path, name: str, form: str, line: str) -> None:
+    """As a child leaves that has done nothing: plain, compressed, or a bracket alone. The others are read."""
+    for number, empty in enumerate((b"", gzip.compress(b""), gzip.compress(b"[\n"), b"[\n]\n")):
+        (tmp_path / name.format(number)).write_bytes(empty)
+    for number in range(4, 12):
+        (tmp_path / name.format(number)).write_bytes(b"")
+    (tmp_path / name.format(12)).write_text(line)
+    reader = find_reader(tmp_path)
+    assert form == reader.NAME
+    info, table = table_of(reader, tmp_path)
+    assert len(table) == len(line.splitlines())
+    assert info.clock == {"ltrace": "midnight", "recorder": "arbitrary"}.get(form, "unix")
 
 
 def test_recorder_text(tmp_path: pathlib.Path) -> None:
