@@ -109,6 +109,8 @@ def everything(
     judged = sum(metric.judged for metric in found.metrics)
     for metric in found.failed:
         echo(f"{metric.name}: {metric.text}, limit {metric.limit:g}: {metric.meaning}")
+    for why in found.untold:
+        echo(f"not judged: {why}")
     echo(f"{output / 'comparison.html'}: {judged - len(found.failed)} of {judged} limits hold"
                f"{f'; not judged: {found.note}' if found.note else ''}")  # fmt: skip
     if why := not_in_path(steps.in_path, found.original.activity.ranks):

@@ -24,6 +24,8 @@ def say_comparison(comparison: Comparison) -> None:
     for metric in comparison.metrics:
         word = ("passed" if metric.passed else "FAILED") if metric.judged else "not judged"
         echo(f"{metric.name:<{width}}  {metric.text:>8}  limit {metric.limit:<6g} {word}")
+    for why in comparison.untold:
+        echo(f"not judged: {why}")
     judged = sum(metric.judged for metric in comparison.metrics)
     echo(f"{judged - len(comparison.failed)} of {judged} limits hold"
                f"{f'; not judged: {comparison.note}' if comparison.note else ''}")  # fmt: skip

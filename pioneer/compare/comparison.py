@@ -31,7 +31,7 @@ from mpiio_ext.pioneer.compare.metrics import (
     touched_of_classes,
 )
 from mpiio_ext.pioneer.compare.workload import Workload
-from mpiio_ext.pioneer.engine.untold import untold_sizes
+from mpiio_ext.pioneer.engine.untold import offsets_told, untold_sizes
 from mpiio_ext.pioneer.profile import Distribution
 
 #: Of the JSON document; raised when the meaning of a name in it changes.
@@ -158,6 +158,11 @@ class Comparison:
         """Whether all limits hold."""
         return not self.failed
 
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """What is not judged since one of the workloads does not have it, a line each."""
+        return tuple(dict.fromkeys(_offsets_not_told(self.original, self.synthetic).values()))
+
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
@@ -184,10 +189,25 @@ def _figures(original: Activity, synthetic: Activity, bins: int) -> Figures:
     )  # fmt: skip
 
 
+def _offsets_not_told(original: Workload, synthetic: Workload) -> dict[str, str]:
+    """Return the metrics of offsets of classes whose offsets one side does not tell as the other does, and why."""
+    found: dict[str, str] = {}
+    told = [offsets_told(one.path) for one in (original, synthetic)]
+    for owner in sorted(set(told[0]) & set(told[1])):
+        shares = [one[owner] for one in told]
+        if is_within(abs(shares[0] - shares[1]), LIMITS["offset"]):
+            continue
+        side, share = min((("original", shares[0]), ("synthetic", shares[1])), key=lambda one: one[1])
+        why = f"offsets in {owner} files: the {side} workload has those of {share:.0%} of the accesses"
+        found |= {f"{owner}.{name}": why for name in ("offset", "touched")}
+    return found
+
+
 def _not_judged(original: Workload, synthetic: Workload, note: str) -> dict[str, str]:
     """Return the metrics that say nothing of these two workloads, and why."""
     others = original.activity.ranks != synthetic.activity.ranks
     found = {"total": "the numbers of processes are not the same"} if others else {}
+    found |= _offsets_not_told(original, synthetic)
     if note:
         return found | dict.fromkeys(sorted(TIMED), note)
     if synthetic.kind != "path":

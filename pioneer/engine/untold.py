@@ -1,10 +1,13 @@
-"""Sizes that a tracer could not record: they are left out of both paths that are compared.
+"""Sizes and offsets that a tracer could not record: they are left out of what is compared.
 
 Problem.   ltrace prints how many elements of a derived type a call moves, and not how many bytes. The path has no size
            then, the engine makes the call without data, for the other ranks wait for it, and the trace of the replay
            says 0 bytes: a size that the program never had.
 Algorithm. Of each operation of which the path lacks a size anywhere, sizes of 0 are left out on both sides: in what is
            expected, and in what was traced again.
+           DFTracer records no offset of an access at the file pointer, and a replay's trace has all offsets. Of a
+           class of files where one side has the offsets of another share of the accesses than the other, no metric
+           of offsets is judged.
 Guarantee. Sizes that are known are compared, those of the same operation included, unless they are 0.
 """
 
@@ -32,6 +35,18 @@ def _lacking(path: WorkloadPath) -> NDArray[np.bool_]:
         nothing = path.table[f"size_{group}"].is_null().to_numpy()
         found |= moves & (groups >> group & 1 == 1) & nothing
     return found
+
+
+def offsets_told(path: WorkloadPath) -> dict[str, float]:
+    """Return of each class of files the share of the accesses whose offset is known, in all groups."""
+    moves, groups, owners = flags_of(path, *DATA), path.table["groups"].to_numpy(), path.words("owner")
+    known, every = Counter[str](), Counter[str]()
+    for group in range(path.group_count):
+        rows = moves & (groups >> group & 1 == 1)
+        told = rows & path.table[f"offset_{group}"].is_valid().to_numpy()
+        every.update(owners[rows].tolist())
+        known.update(owners[told].tolist())
+    return {owner: known[owner] / count for owner, count in every.items() if owner is not None}
 
 
 def files_untold(path: WorkloadPath) -> set[str]:

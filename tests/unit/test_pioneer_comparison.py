@@ -23,7 +23,8 @@ from mpiio_ext.pioneer.path.document import PathInfo
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from mpiio_ext.pioneer.sanitize import SANITIZED
 from mpiio_ext.pioneer.sanitize.system_files import matcher
-from mpiio_ext.pioneer.traces import is_table, open_trace, sanitized, tables_of
+from mpiio_ext.pioneer.table import TraceInfo
+from mpiio_ext.pioneer.traces import is_table, open_trace, sanitized, save_sanitized, tables_of
 from support.pioneer_traces import saved_table, trace_batches
 
 MS = 1_000_000
@@ -236,6 +237,29 @@ def test_the_status_says_whether_all_limits_hold(tmp_path: pathlib.Path, spoilt:
     document = json.loads(result.stdout)
     assert ("private.size" in document["failed"]) == spoilt != document["passed"]
     assert ("beyond their limits" in (tmp_path / "page.html").read_text(encoding="utf-8")) == spoilt
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["original", "synthetic"])
+def test_offsets_that_one_of_them_does_not_have(tmp_path: pathlib.Path, which: int) -> None:
+    """As of DFTracer at the file pointer: nothing that they say is judged, and the output says so; sizes still are."""
+    both = [saved_table(tmp_path, "a.parquet"), saved_table(tmp_path, "b.parquet")]
+    rows = pa.Table.from_batches(trace_batches())
+    for name in ("offset", "handle"):
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, rows.schema.field(name), pa.nulls(len(rows), pa.int64()))
+    save_sanitized(TraceInfo(format="test", ranks=3), sanitized(rows.to_batches()), both[which])
+    words = ["pioneer", "compare", *map(str, both), "-o", str(tmp_path / "out")]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    assert result.output.count("not judged: offsets in") == 2
+    side = ("original", "synthetic")[which]
+    why = f"not judged: offsets in private files: the {side} workload has those of 0% of the accesses"
+    assert why in result.output
+    document = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
+    assert {item["name"] for item in document["metrics"] if not item["judged"]} == {
+        "slack", *(f"{owner}.{name}" for owner in ("private", "root") for name in ("offset", "touched"))}
+    assert why.removeprefix("not judged: ") in document["choices"]["not_judged"]
+    assert "Not judged: offsets in private files" in (tmp_path / "out" / "comparison.html").read_text(encoding="utf-8")
 
 
 def test_what_cannot_be_compared(tmp_path: pathlib.Path) -> None:
