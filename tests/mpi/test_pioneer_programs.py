@@ -118,6 +118,18 @@ int main(int count, char **words)
 """
 
 
+SEEKS = """
+#include <stdio.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    FILE *file = count == 2 && chdir(words[1]) == 0 ? fopen("sought", "w+") : NULL;
+    return file == NULL || fseek(file, 100, SEEK_SET) != 0 || fwrite(words[0], 1, 2, file) != 2 || ftell(file) != 102 ||
+           fseek(file, 0, SEEK_END) != 0 || fclose(file) != 0;
+}
+"""
+
+
 def built(folder: pathlib.Path, text: str, compiler: str, language: str) -> pathlib.Path:
     path = folder / "program"
     subprocess.run([compiler, "-O2", "-x", language, "-", "-o", path], input=text, text=True, check=True)
@@ -166,6 +178,19 @@ def test_streams_and_files_that_were_there(tmp_path: pathlib.Path, data: pathlib
     assert path.words("operation").tolist().count("fgets") == 51
     link = next(row for row in path.table.to_pylist() if row["operation"] == "symlink")
     assert json.loads(link["extra"])["file2"] == "../new"
+
+
+def test_seeks_of_streams_are_those_of_the_program(tmp_path: pathlib.Path, data: pathlib.Path) -> None:
+    """`fseek` comes back as `fseek`: a trace of the replay has the program's calls by their names."""
+    program = built(tmp_path, SEEKS, os.environ.get("CC", "cc"), "c")
+    tool, all_of = [sys.executable, "-m", "mpiio_ext"], tmp_path / "all"
+    for words in (["trace", "-o", tmp_path / "trace", "--", program, data],
+                  ["pioneer", "all", tmp_path / "trace", "-n", "1", "-o", all_of, "--time-scale", "0"]):  # fmt: skip
+        launch = run_bounded([*tool, *map(str, words)], env=base_environment(), timeout_s=120, check=False)
+    assert (all_of / "comparison.json").exists(), launch.describe()
+    rows = json.loads((all_of / "comparison.json").read_text(encoding="utf-8"))["operations"]
+    assert {row["operation"]: (row["original"], row["synthetic"]) for row in rows} == {
+        "fopen": (1, 1), "fwrite": (1, 1), "fseek": (2, 2), "ftell": (1, 1), "fclose": (1, 1)}, launch.describe()
 
 
 def test_mapped_files_and_copies(tmp_path: pathlib.Path, data: pathlib.Path) -> None:

@@ -50,16 +50,18 @@ CALL(fwrite)
     return done;
 }
 
+_Static_assert(sizeof(long) == sizeof(int64_t), "fseek and ftell, as programs call them, have 64 bits");
+
 CALL(fseek)
 {
-    const int result = fseeko(stream_of(e, i), e->plan->offset[i], e->plan->flags[i]);
+    const int result = fseek(stream_of(e, i), (long)e->plan->offset[i], e->plan->flags[i]);
     *failed = result != 0;
     return result;
 }
 
 CALL(ftell)
 {
-    const int64_t place = ftello(stream_of(e, i));
+    const int64_t place = ftell(stream_of(e, i));
     *failed = place < 0;
     return place;
 }
