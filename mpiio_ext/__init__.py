@@ -2,7 +2,7 @@
 
 ``import mpiio_ext`` before ``mpi4py.MPI`` (or h5py, or netCDF4) loads libmpiio_ext.so so that MPI_File_* of this
 process goes through it. Importing neither initialises MPI nor needs an MPI launch. Imported too late, it raises
-`MpiioExtError` and says what to do.
+`MpiioExtError` and says what to do; `mpiio_ext.analytics` and other tools may be imported at any time.
 
 Subpackages: `mpiio_ext.partitioning` (file domains), `mpiio_ext.delegates` (I/O delegates), `mpiio_ext.pioneer`
 (traces, synthesis), `mpiio_ext.analytics` (logs). None of them is imported here.
@@ -80,12 +80,23 @@ def _is_tool() -> bool:
     return is_command and sys.argv[1:2] != ["bench"]
 
 
+def _wanted() -> str:
+    """Return the module whose import has begun this one: that of `mpiio_ext.analytics` is first one of `mpiio_ext`."""
+    name, frame = __name__, sys._getframe(1).f_back
+    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        name, frame = frame.f_locals.get("name") or name, frame.f_back
+    return str(name)
+
+
+#: Modules for programs that want the library under their MPI_File_*; others are tools, which need it nowhere.
+_FOR_PROGRAMS = (__name__, "mpiio_ext.hints", "mpiio_ext.stats")
+
 # A path that `mpiio-ext pioneer replay` carries out must meet the MPI library that the program met.
 try:
     if _is_tool():
         load_for_tools()
     else:
-        load()
+        load(asked=_wanted() in _FOR_PROGRAMS)
 except LoadError as _error:
     if _is_tool() or _module().split(".")[0] == "mpiio_ext":  # whose user wants a line, not a traceback
         raise SystemExit(f"mpiio_ext: {_error}") from None

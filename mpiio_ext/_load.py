@@ -30,6 +30,8 @@ _MPI_SONAMES = ("libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi_abi.so
 _ANY = "mpich"
 
 _selected: str | None = None
+#: Why the library is not under MPI_File_*, where an MPI library was loaded first.
+_late: LoadError | None = None
 
 _RTLD_NOLOAD = 0x4  # <dlfcn.h> of Linux; the os module has it only where the platform's headers define it
 
@@ -186,23 +188,36 @@ def _too_late(mpi: str) -> LoadError:
     )
 
 
-def load() -> None:
+def load(asked: bool = True) -> None:
     """Load libmpiio_ext.so into the global scope; do nothing when it is there already.
+
+    Parameters
+    ----------
+    asked : whether the library is wanted under MPI_File_* of this process; else it need only be usable.
 
     Raises
     ------
     LoadError
-        The library is not built, cannot be loaded, or an MPI library was loaded before it, so that MPI_File_* would
-        not reach it.
+        The library is not built or cannot be loaded; or it is wanted under MPI_File_*, and an MPI library was loaded
+        before it, so that they would not reach it.
     """
-    if _is_global():
-        if "mpi4py.MPI" in sys.modules and not interposed():
-            raise _too_late("an MPI library")
-        return
-    mpi = _loaded_mpi()
-    if mpi is not None:
-        raise _too_late(mpi)
-    _open(os.RTLD_GLOBAL)
+    global _late
+    there = _is_global()
+    mpi = ("an MPI library" if "mpi4py.MPI" in sys.modules and not interposed() else None) if there else _loaded_mpi()
+    _late = None if mpi is None else _too_late(mpi)
+    if _late is None:
+        if not there:
+            _open(os.RTLD_GLOBAL)
+    elif asked:
+        raise _late
+    else:
+        load_for_tools()
+
+
+def check_in_time() -> None:
+    """Raise the error of `load` that was left out because nobody asked for the library under MPI_File_*."""
+    if _late is not None:
+        raise _late
 
 
 def load_for_tools() -> None:

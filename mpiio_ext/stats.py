@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext._binding import ffi, lib
+from mpiio_ext._load import check_in_time
 from mpiio_ext.common.shown import Shown
 from mpiio_ext.errors import ArgumentError, LoadError
 
@@ -255,6 +256,7 @@ def _fields(handle: object) -> dict[str, Any]:
 
 def calls() -> dict[str, int]:
     """Return how often this process called each wrapped MPI function, zeros left out."""
+    check_in_time()
     counts = {
         _text(lib.mpiio_ext_call_name(index)): int(lib.mpiio_ext_calls(index))
         for index in range(lib.mpiio_ext_call_count())
@@ -270,6 +272,7 @@ def of(file: MPI.File) -> FileStats:
     ArgumentError
         The file is closed, or was not opened through this library.
     """
+    check_in_time()
     from mpi4py import MPI
 
     handle = lib.mpiio_ext_stats_of(ffi.cast("const void *", MPI._addressof(file)))
@@ -281,6 +284,7 @@ def of(file: MPI.File) -> FileStats:
 
 def total() -> RunStats:
     """Return the statistics of all files of this process so far. Local; needs no initialised MPI."""
+    check_in_time()
     handle = lib.mpiio_ext_stats_total()
     if handle == ffi.NULL:
         raise MemoryError("mpiio_ext_stats_total")

@@ -64,6 +64,24 @@ def test_import_after_mpi4py_under_preload() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
 
 
+@pytest.mark.parametrize("words", ["import mpiio_ext.analytics", "from mpiio_ext.pioneer import WorkloadPath",
+                                   "import mpiio_ext.partitioning, mpiio_ext.layout; mpiio_ext.layout.inspect('.')",
+                                   "import importlib; importlib.import_module('mpiio_ext.analytics')"])  # fmt: skip
+def test_tools_are_imported_after_mpi4py(words: str) -> None:
+    done = run(f"from mpi4py import MPI\n{words}\nimport mpiio_ext\nprint(mpiio_ext.interposed())")
+    assert (done.returncode, done.stdout.strip()) == (0, "False"), done.stderr
+
+
+@pytest.mark.parametrize("words", ["import mpiio_ext", "from mpiio_ext import Hints", "import mpiio_ext.stats",
+                                   "from mpiio_ext.hints import Hints",
+                                   "from mpiio_ext import layout, stats",
+                                   "import mpiio_ext.analytics, mpiio_ext.stats\nmpiio_ext.stats.total()"])  # fmt: skip
+def test_what_programs_use_is_refused_after_mpi4py(words: str) -> None:
+    done = run(f"from mpi4py import MPI\n{words}")
+    assert done.returncode == 1
+    assert "LoadError: mpiio_ext is imported after mpi4py.MPI, too late to be put under MPI_File_*" in done.stderr
+
+
 def test_import_after_another_user_of_mpi() -> None:
     done = run(
         "import ctypes, mpiio_ext._load as load_module\n"  # runs mpiio_ext/__init__ and so loads early
