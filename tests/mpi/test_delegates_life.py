@@ -212,6 +212,11 @@ def test_strange_settings(extension: str, tmp_path: pathlib.Path) -> None:
     if many <= 40:
         launch = life(tmp_path, 2, hints("thread", str(many)), "end")
         assert launch.stderr.count(f"{many} delegates for 2 ranks on ") == 1, launch.describe()
+    for interface, warnings in (("nope0,nope1", 1), ("nope0,lo", 0)):
+        launch = life(tmp_path, 2, hints("thread", "1", more=f':mpiox_delegate_interface="{interface}"'), "end")
+        assert "mode thread\n" in launch.stdout, launch.describe()
+        line = f"mpiio_ext: mpiox_delegate_interface={interface}: this host has no such network interface\n"
+        assert launch.stderr.count(line) == launch.stderr.count("network interface") == warnings, launch.describe()
     launch = life(tmp_path, 2, hints("thread", "1", more=":mpiox_delegate_ack=replica"), "end")
     assert launch.stderr.count("mpiox_delegate_ack=replica: level disk, since") == 1, launch.describe()
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import pytest
 
 from mpiio_ext import hints
-from support.launch import PROGRAMS, python_run
+from support.launch import PROGRAMS, mpi_family, python_run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -110,3 +110,17 @@ def test_smallest_usual_and_largest(monkeypatch: pytest.MonkeyPatch, tmp_path: p
 def test_texts_that_are_counts(tmp_path: pathlib.Path, name: str) -> None:
     values, around = COUNTS[name]
     round_trips(tmp_path, name, values, around)
+
+
+def test_a_list_that_allows_no_node_is_a_line(tmp_path: pathlib.Path) -> None:
+    if mpi_family() == "mpich":
+        pytest.skip("ROMIO refuses the open: no aggregators match")
+    _, printed = round_trips(tmp_path, "cb_config_list", ["nosuch:2", "*:0"], ROUNDS)
+    line = "mpiio_ext: cb_config_list=nosuch:2 allows no node of the job: each has one aggregator\n"
+    assert printed.count(line) == printed.count("allows no node") == 1, printed
+
+
+def test_a_list_that_is_none_of_romio_is_a_bad_value(tmp_path: pathlib.Path) -> None:
+    seen, printed = round_trips(tmp_path, "cb_config_list", ["*:two", "a;b"], ROUNDS)
+    assert [each.get("cb_config_list", "") for each in seen] == ["", ""]
+    assert 'hint cb_config_list has the bad value "*:two"; allowed: ROMIO\'s syntax' in printed

@@ -344,7 +344,7 @@ def test_launches_on_hosts_spread_the_ranks(monkeypatch):
     (["--hosts", "2", "--ranks", "5", "--path", "."], "the hosts have room for 4"),
     (["--rate", "1gbit", "--path", "."], "it needs --hosts"),
     (["--hosts", "2", "--rate", "fast", "--path", "."], "bandwidth 'fast'"),
-    (["--delegates", "many"], "n | n% of the ranks, up to 100% | per_node=n"),
+    (["--delegates", "many"], "n | n% of the ranks, 1% to 100% | per_node=n"),
     (["--path", "/nonexistent/folder"], "no such folder"),
     (["--ranks", "4", "--nodes", "3", "--path", "."], "cannot be dealt evenly to 3 nodes"),
 ])

@@ -166,7 +166,11 @@ def test_bad_sizes(text: str) -> None:
         ("mpiox_delegate_ack", ["memory", "replica", "buddy", "disk"], ["none"]),
         ("cb_nodes", ["0", "2147483647"], ["-1", "2147483648", "4x"]),
         ("romio_cb_write", ["enable", "disable", "automatic"], ["true"]),
-        ("cb_config_list", ["*:*", "host1:2,host2:1", ""], ["x" * 256]),
+        ("cb_config_list", ["*:*", "*:2", "*", "host1:2,host2:1", "n-1.site.org:*,*:1", "a,b,c:0", ""],
+         ["x" * 256, ",", "a,,b", "a,", ":", "a:", ":2", "a:b", "*:-1", "*:2x", "a:2:3", "*:**", "a:2, b:1", "a b",
+          "a;b", "n*:2", "a=b"]),
+        ("mpiox_delegates", ["0", "576", "1%", "100%", "per_node=0", "per_node=2"],
+         ["0%", "101%", "577", "-1", "+1", " 1", "per_node=", "per_node=-1", "per_node=1%", "%", "1%%", "all", ""]),
     ],
 )
 def test_allowed_values(name: str, good: list[str], bad: list[str]) -> None:
@@ -235,10 +239,11 @@ def test_hints_of_the_mpi_library_pass() -> None:
         ("*:cb_config_list=*:*,*.h5:cb_nodes=4", "x.h5", {"cb_config_list": "*:*", "cb_nodes": "4"}),
         ("*:cb_config_list=a:2,b:1:cb_nodes=4", "x", {"cb_config_list": "a:2,b:1", "cb_nodes": "4"}),
         ('*:cb_config_list="a,b":cb_nodes=4', "x", {"cb_config_list": "a,b", "cb_nodes": "4"}),
-        ('*:cb_config_list="a:cb_nodes=1":cb_nodes=4', "x", {"cb_config_list": "a:cb_nodes=1", "cb_nodes": "4"}),
+        ('*:mpiox_delegate_hosts="a:cb_nodes=1":cb_nodes=4', "x",
+         {"mpiox_delegate_hosts": "a:cb_nodes=1", "cb_nodes": "4"}),
         (r"*:cb_config_list=a\,b:cb_nodes=4", "x", {"cb_config_list": "a,b", "cb_nodes": "4"}),
-        (r"*:cb_config_list=a\:cb_nodes=4", "x", {"cb_config_list": "a:cb_nodes=4"}),
-        (r'*:cb_config_list="a\"b\\c"', "x", {"cb_config_list": 'a"b\\c'}),
+        (r"*:mpiox_delegate_hosts=a\:cb_nodes=4", "x", {"mpiox_delegate_hosts": "a:cb_nodes=4"}),
+        (r'*:mpiox_delegate_hosts="a\"b\\c"', "x", {"mpiox_delegate_hosts": 'a"b\\c'}),
         # patterns that hold separators
         ('"a:b,c=d":cb_nodes=4', "a:b,c=d", {"cb_nodes": "4"}),
         (r"a\:b:cb_nodes=4", "a:b", {"cb_nodes": "4"}),
@@ -288,13 +293,13 @@ def test_good_parts_around_a_bad_one_hold(monkeypatch: pytest.MonkeyPatch) -> No
     value=st.text(string.ascii_letters + string.digits + '.*:,=\\" #;[]', min_size=1, max_size=100),
 )
 def test_quoting_is_undone_by_the_parser(pattern: str, value: str) -> None:
-    text = f"{hints.quote(pattern)}:cb_config_list={hints.quote(value)}:cb_nodes=5,other:cb_nodes=6"
+    text = f"{hints.quote(pattern)}:mpiox_delegate_hosts={hints.quote(value)}:cb_nodes=5,other:cb_nodes=6"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MPIOX_HINTS", text)
         if "\\" in pattern or pattern == "other":  # a backslash also means something to fnmatch
             return
         found = in_force(pattern)
-    assert found["cb_config_list"] == value
+    assert found["mpiox_delegate_hosts"] == value
     assert found["cb_nodes"] == "5"
 
 
@@ -316,7 +321,7 @@ def test_file(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
         "\n"
         "[*.h5]\n"
         "  cb_nodes=4 # more of them\n"
-        '  cb_config_list = "*:* # not a comment"\n'
+        '  mpiox_delegate_hosts = "*:* # not a comment"\n'
         "[*.[hn][5c]]\n"
         "striping_factor = 8\n"
         "; another comment\n"
@@ -328,7 +333,7 @@ def test_file(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     assert hints.problems() == ()
     found = in_force("/a/b.h5")
     assert (found["cb_nodes"], found["striping_factor"]) == ("4", "8")
-    assert found["cb_config_list"] == "*:* # not a comment"
+    assert found["mpiox_delegate_hosts"] == "*:* # not a comment"
     assert in_force("b.nc")["cb_nodes"] == "6"
     assert in_force("b.txt")["cb_nodes"] == "2"
     assert in_force("b.txt")["striping_factor"] == "0"
@@ -414,7 +419,7 @@ def test_frozen_and_checked() -> None:
     with pytest.raises(ArgumentError, match="did you mean cb_nodes"):
         Hints(others={"cb_nods": "1"})
     with pytest.raises(ArgumentError, match="line break"):
-        Hints(cb_config_list="a\nb")
+        Hints(delegate_hosts="a\nb")
     with pytest.raises(TypeError):
         Hints("even")  # type: ignore[misc]
     with pytest.raises(dataclasses.FrozenInstanceError):

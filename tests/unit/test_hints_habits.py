@@ -207,7 +207,8 @@ def test_romio_agrees_with_romio(lines: list[str]) -> None:
         # values between #
         ("*:cb_config_list=#*:2#:cb_nodes=32", "x", {"cb_config_list": "*:2", "cb_nodes": "32"}),
         ("*:cb_config_list=#a:2,b:1#,y:cb_nodes=1", "x", {"cb_config_list": "a:2,b:1"}),
-        ("*:cb_config_list=#a,cb_nodes=2:b#:cb_nodes=1", "x", {"cb_config_list": "a,cb_nodes=2:b", "cb_nodes": "1"}),
+        ("*:mpiox_delegate_hosts=#a,cb_nodes=2:b#:cb_nodes=1", "x",
+         {"mpiox_delegate_hosts": "a,cb_nodes=2:b", "cb_nodes": "1"}),
         ("*:cb_config_list=*:*:cb_nodes=4", "x", {"cb_config_list": "*:*", "cb_nodes": "4"}),
         ("a:cb_nodes=1,\n b:cb_nodes=2,\n", "b", {"cb_nodes": "2"}),
         # empty hints, as scripts have them

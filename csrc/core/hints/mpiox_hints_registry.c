@@ -75,7 +75,7 @@ static const choice boolean_words[] = {{"true", 1}, {"false", 0}, {"1", 1},     
 
 /* ---- texts that have a form -------------------------------------------------------------------------------------- */
 
-/* "2" or "per_node=1", up to `most`, or, where there may be some, "25%". */
+/* "2" or "per_node=1", up to `most`, or, where there may be some, "25%"; "0", but not "0%", is none. */
 static bool is_number(const char *text, long most, bool percent)
 {
     static const char per_node[] = "per_node=";
@@ -85,7 +85,8 @@ static bool is_number(const char *text, long most, bool percent)
     const long value = strtol(number, &end, 10);
     const bool hundred = percent && !each && *end == '%' && end[1] == '\0';
 
-    return end != number && (*end == '\0' || hundred) && value >= 0 && value <= (hundred ? 100 : most);
+    return isdigit((unsigned char)*number) && (*end == '\0' || hundred) && value >= hundred &&
+           value <= (hundred ? 100 : most);
 }
 
 /* The percentage is one of the program's ranks. */
@@ -97,6 +98,31 @@ static bool is_delegates(const char *text)
 static bool is_subfiles(const char *text)
 {
     return strcasecmp(text, "per_server") == 0 || is_number(text, MAX_SUBFILES, false);
+}
+
+/* Of ROMIO's cb_config_list.c: "NAME[:MAX],..."; NAME is a host's or "*", MAX a number or "*". */
+static bool is_config_list(const char *text)
+{
+    bool more = *text != '\0';
+
+    while (more) {
+        const char *end = text + (*text == '*');
+        while (*end != '\0' && *text != '*' && (isalnum((unsigned char)*end) || strchr("._-", *end) != NULL))
+            end++;
+        if (end == text)
+            return false;
+        if (*end == ':') {
+            const size_t digits = strspn(end + 1, "0123456789");
+            end += 1 + (digits > 0 ? digits : end[1] == '*');
+            if (end[-1] == ':')
+                return false;
+        }
+        if (*end != '\0' && *end != ',')
+            return false;
+        more = *end == ',';
+        text = end + more;
+    }
+    return true;
 }
 
 /* One word of the announcement, as csrc/iod/arbiter writes it. */
@@ -174,7 +200,7 @@ static const mpiox_hint_spec specs[] = {
     SIZE("cb_buffer_size", cb_buffer_size, 0, "", 1, g, "0",
          "size of one collective buffer; 0 lets the library choose"),
     INTEGER("cb_nodes", cb_nodes, 0, 2147483647, "0", "number of aggregators; 0 lets the library choose"),
-    TEXT("cb_config_list", cb_config_list, "text", "ROMIO's syntax: host:n, ... or *:n or *:*", NULL, "",
+    TEXT("cb_config_list", cb_config_list, "text", "ROMIO's syntax: host:n, ... or *:n or *:*", is_config_list, "",
          "which processes may be aggregators, per host"),
     CHOICE("romio_cb_write", cb_write, switch_words, "enable | disable | automatic", "automatic",
            "disable: collective writes are done as independent writes, without exchange"),
@@ -194,7 +220,7 @@ static const mpiox_hint_spec specs[] = {
             "I/O servers the file is striped over, also when it is made; 0 asks the file system, -1 makes it over all"),
     INTEGER("start_iodevice", start_iodevice, -1, 2147483647, "-1",
             "server of the first stripe of a file that is made, as the file system counts; -1: any"),
-    TEXT("mpiox_delegates", delegates, "text", "n | n% of the ranks, up to 100% | per_node=n; n up to 576",
+    TEXT("mpiox_delegates", delegates, "text", "n | n% of the ranks, 1% to 100% | per_node=n; n up to 576",
          is_delegates, "0",
          "number of I/O delegates: processes that cache and aggregate the accesses of the ranks; 0: none"),
     CHOICE("mpiox_delegate_mode", delegate_mode, start_words, "spawn | split | thread | auto", "spawn",

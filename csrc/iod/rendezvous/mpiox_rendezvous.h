@@ -116,6 +116,9 @@ typedef struct mpiox_rendezvous_wish { /* what is wanted, and what comes of it *
 int mpiox_rendezvous_connect(const mpiox_rendezvous_address *address, double seconds, mpiox_rendezvous_wish *wish,
                              mpiox_error *error);
 
+/* Has this host one of the network interfaces of a list a,b,c or a;b;c? */
+bool mpiox_rendezvous_has_interface(const char *list);
+
 /* ---- sockets ----------------------------------------------------------------------------------------------------- */
 
 /* A nonblocking listening socket; *address without its secret. As mpiox_rendezvous_open(), which calls it. */

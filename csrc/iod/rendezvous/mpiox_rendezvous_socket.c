@@ -102,6 +102,17 @@ static bool is_named(const char *list, const char *interface)
     return false;
 }
 
+bool mpiox_rendezvous_has_interface(const char *list)
+{
+    struct if_nameindex *all = if_nameindex();
+    bool found = all == NULL; /* nobody knows */
+
+    for (size_t k = 0; all != NULL && all[k].if_name != NULL && !found; k++)
+        found = is_named(list, all[k].if_name);
+    if_freenameindex(all);
+    return found;
+}
+
 /* Higher is better; negative: of no use to other hosts. */
 static long rank_of(const struct ifaddrs *each, const char *wanted)
 {

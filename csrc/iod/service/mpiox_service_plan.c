@@ -124,6 +124,10 @@ bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints 
             stderr,
             "mpiio_ext: mpiox_delegate_cache=%lld: the machine has %lld bytes for each delegate, which is in force\n",
             (long long)hints->delegate_cache, (long long)geometry->cap_bytes);
+    if (tell && plan->orders.place.loopback && hints->delegate_interface[0] != '\0' && /* else a delegate's error */
+        !mpiox_rendezvous_has_interface(hints->delegate_interface))
+        fprintf(stderr, "mpiio_ext: mpiox_delegate_interface=%s: this host has no such network interface\n",
+                hints->delegate_interface);
     if (tell && plan->count > plan->topology->size && plan->count > MANY_PER_CORE * cores)
         fprintf(stderr,
                 "mpiio_ext: mpiox_delegates=%s: %d delegates for %d ranks on %lld cores; starting them may take long\n",

@@ -6,6 +6,8 @@
  * number or '*' (all ranks of the node), 1 when left out. The first entry that matches a node counts. Aggregator i goes
  * to node i mod nodes, then to the next rank of that node, so that consecutive file domains lie on different nodes.
  */
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +74,10 @@ int mpiox_aggregators_choose(mpiox_buffers *b)
     for (int n = 0; code == MPIOX_OK && n < topology->n_nodes; n++)
         total += capacities[n];
     if (code == MPIOX_OK && total == 0) { /* a list that matches no node would leave nobody to do the I/O */
+        static atomic_bool printed;
+        if (topology->rank == 0 && !atomic_exchange(&printed, true))
+            fprintf(stderr, "mpiio_ext: cb_config_list=%s allows no node of the job: each has one aggregator\n",
+                    b->file->hints.cb_config_list);
         for (int n = 0; n < topology->n_nodes; n++)
             total += capacities[n] = 1;
     }
