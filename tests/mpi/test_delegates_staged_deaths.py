@@ -4,7 +4,8 @@ tests/programs/delegates_staged_deaths.py closes checkpoints that its delegates 
 At a moment that is drawn something is killed: a delegate, or it and its supervisor, a rank (then launchers end the
 job), the launcher, or everything that runs. Then what was left is recovered, if there is anything. Or a node is lost:
 all but the other delegate, which has copies (level replica, caches in memory). At no time has a file its name before
-all of it is there, unless it is made when a delegate is dead: then the job has said so.
+all of it is there, unless it is made when a delegate is dead: then the job has said so. Or files are open again, to
+be read or written once more, while they drain: 500 kills by `pytest --run-slow -n 2 … -k open_again`.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import textwrap
 import time
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from mpiio_ext.delegates import status as delegates_status
 from mpiio_ext.delegates.cli_draining import recover_cache
-from support import fuzz
+from support import fuzz, subfiles
 from support.launch import launcher, marked_processes, preload_environment
 from support.processes import Job, job, words
 from support.staged import (
@@ -362,3 +366,122 @@ def test_many_deaths(tmp_path: pathlib.Path, who: str, parts: str) -> None:
     """A hundred moments of each kind, a third of them when most is closed, or all is written."""
     for seed in range(1, 101):
         die(tmp_path / str(seed), who, seed, parts, within_s=0.2 if seed % 3 else 4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A job that opens its files again while they drain; who is killed, when so many lines are told and a moment later.
+
+    finishes: the ranks do not wait for the kill at their end.
+    """
+
+    who: str
+    parts: str
+    has_caches: bool
+    rate: str
+    lines: int
+    finishes: bool
+    seed: int
+
+    @property
+    def loses(self) -> bool:
+        """Whether what was closed may be lost: caches in memory, and nobody is left who can write it."""
+        return not self.has_caches and (self.who == "everything" or (self.who == "both" and self.finishes))
+
+
+def drawn(seed: int) -> Again:
+    """Draw a job."""
+    rng = random.Random(f"again {fuzz.seed()} {seed}")
+    return Again(who=rng.choice(WHO[:5]), parts=rng.choice(PARTS), has_caches=rng.random() < 0.6,
+                 rate=rng.choice(("1", "50k", "300k")), lines=rng.randrange(1, 24), finishes=rng.random() < 0.25,
+                 seed=rng.randrange(1 << 30))  # fmt: skip
+
+
+def generations(told: list[str]) -> dict[int, dict[str, int]]:
+    """Return the last generation of each file that was begun ("open"), read, synced and closed; -1: none."""
+    found: dict[int, dict[str, int]] = {}
+    for word, number, generation in (line.split() for line in told if line != "done"):
+        found.setdefault(int(number), {"open": -1, "read": -1, "synced": -1, "closed": -1})[word] = int(generation)
+    return found
+
+
+def wrong_with(files: pathlib.Path, number: int, last: dict[str, int], *, loses: bool) -> str:
+    """Return what a file lacks of what was promised; "": nothing. What has begun since may be there in part."""
+    path, hidden = files / f"checkpoint{number}", files / f".checkpoint{number}.staging"
+    closed = -1 if loses else last["closed"]
+    if closed >= 0 and (not path.exists() or list(files.glob(f"{hidden.name}*"))):
+        return f"checkpoint{number} {last} has no name, or its staging name too"
+    if (promised := max(last["synced"], closed)) < 0:
+        return ""
+    path = path if path.exists() else hidden
+    if not path.exists():
+        return f"checkpoint{number} {last} is not there"
+    if closed == last["open"] and subfiles.is_index(path) and subfiles.read_index(path).size is None:
+        return f"checkpoint{number} {last} is not whole by its index"
+    data = np.frombuffer(subfiles.read(path), np.uint8)
+    allowed = [np.frombuffer(checkpoint(number, one), np.uint8) for one in range(promised, last["open"] + 1)]
+    if data.size != allowed[0].size:
+        return f"checkpoint{number} {last} has {data.size} of {allowed[0].size} B"
+    missing = np.flatnonzero(~np.any([data == one for one in allowed], axis=0))
+    return f"checkpoint{number} {last} lacks {missing.size} B from {missing[0]} on" if missing.size else ""
+
+
+def die_again(folder: pathlib.Path, again: Again) -> list[str]:
+    """Play it; return what is wrong afterwards, with the text of the job."""
+    rng = random.Random(again.seed)
+    files, caches, told, go = (folder / name for name in ("files", "caches", "files.told", "files.go"))
+    files.mkdir(parents=True)
+    caches.mkdir()
+    told.touch()
+    more = f"mpiox_delegate_cache_dir={caches}:" if again.has_caches else ""
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:{more}" \
+            f"{again.parts}mpiox_close=staged:mpiox_drain_rate={again.rate}:mpiox_drain_patience=1"  # fmt: skip
+    command = [str(launcher()), "-n", str(RANKS), sys.executable, str(CHECKPOINTS), str(files), str(FILES), "0.05",
+               str(again.seed)]  # fmt: skip
+    wrong = []
+    with job(command, folder / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
+        if again.finishes:
+            go.touch()
+        until = time.monotonic() + LIMIT_S
+        while len(lines := told.read_text().splitlines()) < again.lines and "done" not in lines:
+            if time.monotonic() > until or running.process.poll() is not None:
+                return [f"{again}: it does not go on before the kill, status {running.process.poll()}", running.text()]
+            time.sleep(0.005)
+        time.sleep(rng.random() * 0.2)
+        kill(running, again.who, rng)
+        go.touch()
+        status = running.status(LIMIT_S)
+        if status is None or (status != 0 and again.who in ("delegate", "both")):
+            wrong.append(f"status {status} (None: it goes on)")
+        wrong += running.left(GRACE_S)
+        recovered = [(path.name, recover_cache(path)) for path in sorted(caches.iterdir())]
+        wrong += [f"{name} keeps {item}" for name, (_, failed) in recovered for item in failed if not item.waits]
+        wrong += [f"left: {path.name}" for path in caches.iterdir()]
+        last = generations(told.read_text().splitlines())
+        wrong += filter(None, (wrong_with(files, number, last[number], loses=again.loses) for number in last))
+        return [str(again), *wrong, *sorted(path.name for path in files.iterdir()), running.text()] if wrong else []
+
+
+@pytest.mark.parametrize(("who", "parts", "has_caches", "seed", "lines"), [
+    ("delegate", PARTS[0], False, 1, 10), ("both", PARTS[1], True, 6, 3), ("rank", PARTS[0], True, 1, 10),
+    ("everything", PARTS[0], True, 2, 6), *slow(("launcher", PARTS[0], True, 2, 6), ("both", PARTS[0], False, 1, 10),
+                                                ("everything", PARTS[1], False, 6, 3))])  # fmt: skip
+def test_what_is_open_again_is_not_lost(tmp_path: pathlib.Path, who: str, parts: str, has_caches: bool, seed: int,
+                                        lines: int) -> None:  # fmt: skip
+    """Line 10 of seed 1 and line 3 of seed 6 begin to write a file once more; line 6 of seed 2 begins to read one."""
+    again = Again(who=who, parts=parts, has_caches=has_caches, rate="50k", lines=lines, finishes=False, seed=seed)
+    wrong = die_again(tmp_path / "job", again)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(20))
+def test_many_deaths_while_files_are_open_again(tmp_path: pathlib.Path, block: int) -> None:
+    """Twenty-five of each block, of which each failure is told; MPIOX_TEST_SEED repeats them."""
+    found = {}
+    for seed in range(25 * block, 25 * block + 25):
+        if wrong := die_again(tmp_path / str(seed), drawn(seed)):
+            found[seed] = "\n".join(wrong)
+        else:
+            shutil.rmtree(tmp_path / str(seed))
+    assert not found, f"seeds {list(found)}\n" + "\n\n".join(found.values())

@@ -44,10 +44,11 @@ def hints(**more: str | int) -> dict[str, str]:
 PARTS: list[dict[str, int]] = [{}, {"mpiox_subfiles": 4, "mpiox_subfile_unit": 7000}]
 
 
-def checkpoint(number: int) -> bytes:
-    """As CHECKPOINTS writes file `number`."""
-    whole = np.zeros((36, 6000), np.uint8)
-    whole[:, :5000] = ((np.arange(36) + number) % 251 + 1)[:, None]
+def checkpoint(number: int, generation: int = 0) -> bytes:
+    """As CHECKPOINTS writes file `number`; each generation has every other block of its own."""
+    whole, blocks = np.zeros((36, 6000), np.uint8), np.arange(36)
+    last = np.where((generation - blocks) % 2 == 0, generation, max(0, generation - 1))
+    whole[:, :5000] = ((blocks + number + 50 * last) % 251 + 1)[:, None]
     return whole.tobytes()[:-1000]
 
 
