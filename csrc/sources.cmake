@@ -198,6 +198,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/service/mpiox_service_plan.c
     csrc/iod/service/mpiox_service_settings.c
     csrc/iod/service/mpiox_service_spawn.c
+    csrc/iod/service/mpiox_service_starting.c
     csrc/iod/service/mpiox_service_thread.c
     csrc/iod/service/mpiox_service_totals.c
     csrc/iod/network/mpiox_link.c

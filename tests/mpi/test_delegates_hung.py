@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pathlib
 import re
+import shutil
 import textwrap
 
 import pytest
 
-from support.launch import Launch, python_run
+from support.cbuild import mpi_program
+from support.launch import Launch, mpi_run, python_run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 BYTES = 1 << 18
@@ -90,3 +92,41 @@ def test_nothing_is_said_where_it_goes_on(tmp_path: pathlib.Path) -> None:
     assert "has waited" not in launch.stderr, launch.describe()
     launch = run(tmp_path, COMES["stat"][0], HANGS["sync"], 0, 0)
     assert "has waited" not in launch.stderr, launch.describe()
+
+
+#: The program of a delegate that begins late, spawned or to serve. It takes its library, too, from its own folder.
+LATE = """#!/bin/sh
+if [ "$1" = serve ]; then sleep {serve}; else sleep {spawn}; export LD_PRELOAD={library}; fi
+exec {real} "$@"
+"""
+STARTS = re.compile(
+    r"mpiio_ext: rank (\d) \(process \d+ on [^)]+\) has waited \d+ s for I/O delegates to start: (.*); "
+    r"a process or node may be stopped or overloaded\. The rank goes on waiting"
+)
+
+
+@pytest.mark.parametrize(
+    ("spawn_s", "serve_s", "report_s", "says"),
+    [
+        (3, 0, 1, "MPI_Comm_spawn has not returned"),
+        (0, 3, 1, "those that are spawned have not called, or have not reported that they run"),
+        (3, 3, 0, None),
+    ],
+)
+def test_a_start_that_takes_long(
+    extension: str, tmp_path: pathlib.Path, spawn_s: int, serve_s: int, report_s: int, says: str | None
+) -> None:
+    """Rank 0, which waits for them, prints for what; the other one, which waits for rank 0, does not."""
+    library, program = tmp_path / "lib" / "libmpiio_ext.so", tmp_path / "bin" / "mpiio-ext-delegate"
+    real = pathlib.Path(extension).resolve().parents[1] / "bin" / program.name
+    library.parent.mkdir()
+    program.parent.mkdir()
+    shutil.copy(extension, library)
+    program.write_text(LATE.format(spawn=spawn_s, serve=serve_s, library=library, real=real))
+    program.chmod(0o755)
+    env = {"LD_PRELOAD": str(library), "MPIOX_HINTS": f"*:mpiox_delegates=1:mpiox_delegate_report={report_s}"}
+    launch = mpi_run([mpi_program("lives"), tmp_path / "file", "opens", "1"], 2, env=env, timeout_s=60)
+    said = [match.groups() for line in launch.stderr.splitlines() if (match := STARTS.fullmatch(line))]
+    assert (("0", says) in said) if says else (not said), launch.describe()
+    assert ("1", says) not in said, launch.describe()
+    assert (tmp_path / "file").read_bytes() == b"a" * 64 + b"b" * 64

@@ -22,6 +22,7 @@
 #include "mpiox_service_join.h"
 #include "mpiox_service_plan.h"
 #include "mpiox_service_spawn.h"
+#include "mpiox_service_starting.h"
 #include "mpiox_service_thread.h"
 #include "mpiox_live.h"
 #include "mpiox_topology.h"
@@ -91,7 +92,9 @@ static int join(const mpiox_service_plan *plan, const mpiox_announcement *said, 
     if (code != MPIOX_OK)
         return code;
     const mpiox_service_patience patience = {.seconds = plan->report_s, .rank = topology->rank};
+    mpiox_service_starting_for("it connects to them");
     mine.code = mpiox_service_join(own.delegates, said, plan->count, topology->node, plan->seconds, &patience, &mine);
+    mpiox_service_starting_for(NULL);
     code = mpiox_topology_agree_error(topology, &mine);
     if (code != MPIOX_OK) {
         *error = mine;
@@ -104,7 +107,9 @@ static int try_threads(const mpiox_service_plan *plan, mpiox_announcement *said,
 {
     int code;
 
+    mpiox_service_starting_for("a thread of its own has not started one");
     mpiox_service_thread_start(plan, said);
+    mpiox_service_starting_for(NULL);
     code = mpiox_announcements_gather(plan->topology, said, plan->count);
     if (code == MPIOX_OK)
         code = join(plan, said, error);
@@ -295,6 +300,7 @@ static mpiox_topology *meet(MPI_Comm comm, const mpiox_hints *hints, opening_wor
 
     memset(word, 0, sizeof *word);
     PMPI_Comm_rank(comm, &rank);
+    mpiox_service_starting_begin(&(mpiox_service_patience){.seconds = hints->delegate_report, .rank = rank});
     if (rank == 0) {
         word->choice = mpiox_topology_choose(comm, hints->ranks_per_node);
         name_service(word->id, sizeof word->id);
@@ -331,12 +337,11 @@ static bool start(MPI_Comm comm, const mpiox_hints *hints)
     mpiox_topology *topology = meet(comm, hints, &word);
     bool started;
 
-    if (topology == NULL)
-        return false;
-    started = start_on(topology, hints);
+    started = topology != NULL && start_on(topology, hints);
     if (started)
         note_place(comm);
     mpiox_topology_release(topology);
+    mpiox_service_starting_end();
     return started;
 }
 
@@ -471,7 +476,9 @@ static int start_own(const mpiox_service_plan *plan, int32_t index, mpiox_announ
 {
     int code;
 
+    mpiox_service_starting_for("the process of one has not answered");
     mpiox_service_split_start(plan, index, &said[index]);
+    mpiox_service_starting_for(NULL);
     code = mpiox_announcements_gather(plan->topology, said, plan->count);
     if (code == MPIOX_OK)
         code = mpiox_announcements_code(said, plan->count, error);
@@ -534,6 +541,7 @@ static int split(MPI_Comm comm, const mpiox_hints *hints, MPI_Comm *mine)
     const bool present = topology != NULL && own.mode == MPIOX_SERVICE_SPLIT;
     mpiox_topology_release(topology);
     result = PMPI_Comm_split(comm, serves ? MPI_UNDEFINED : 0, rank, mine);
+    mpiox_service_starting_end();
     settle(!present || serves ? ABSENT : PRESENT);
     if (present && !serves && result == MPI_SUCCESS)
         note_place(*mine);

@@ -12,6 +12,7 @@
 #include "mpiox_process_child.h"
 #include "mpiox_service_check.h"
 #include "mpiox_service_heap.h"
+#include "mpiox_service_starting.h"
 
 static const double leaving_s = 5; /* so long spawned processes may take to exit */
 static const double call_s = 30;   /* and to reach rank 0 */
@@ -340,10 +341,13 @@ static int start_all(const mpiox_service_plan *plan, const char *wanted, const h
         code = find_target(plan, table, wanted, i, &targets[i], error);
     if (code == MPIOX_OK)
         code = mpiox_service_call_open(plan->count, &place, &out->call, text, error);
+    mpiox_service_starting_for("MPI_Comm_spawn has not returned");
     if (code == MPIOX_OK)
         code = spawn(plan, targets, text, &out->inter, error);
+    mpiox_service_starting_for("those that are spawned have not called, or have not reported that they run");
     if (code == MPIOX_OK)
         code = talk(plan, table, targets, &out->call, said, error);
+    mpiox_service_starting_for(NULL);
     free(targets);
     if (code == MPIOX_OK) {
         remember_spawned(said, plan->count, out);
@@ -398,8 +402,11 @@ void mpiox_service_spawn_release(mpiox_service_spawned *spawned, bool go)
     mpiox_service_call_close(&spawned->call, go);
     if (spawned->inter == MPI_COMM_NULL)
         return;
+    mpiox_service_starting_for("MPI_Comm_disconnect from those that are spawned has not returned");
     PMPI_Comm_disconnect(&spawned->inter); /* to which each of them comes, whatever has happened */
+    mpiox_service_starting_for("those that are spawned have not exited");
     await_spawned(spawned);
+    mpiox_service_starting_for(NULL);
     free(spawned->pids);
     spawned->pids = NULL;
     mpiox_service_heap_settle();
