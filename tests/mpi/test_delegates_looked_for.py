@@ -150,9 +150,9 @@ OPENED_PAST = {
     "subfiles": (":mpiox_subfiles=3", 0, "write(65).Close(); refused(comm, past)"),
     "there before": ("", 0, "write(65).Close(); refused(comm, past)"),
     "open elsewhere": ("", 0, """
-        write(65).Close()
+        first = write(65)
         fh = MPI.File.Open(MPI.COMM_SELF, path, MPI.MODE_RDONLY, hints()) if comm.rank else None
-        comm.Barrier()
+        first.Close()
         if fh is None:
             refused(MPI.COMM_SELF, past)
         comm.Barrier()

@@ -86,12 +86,12 @@ def is_hidden(name: str) -> bool:
 
 
 def reopened() -> None:
-    """It is read by all ranks, written again, by a collective too, and cut."""
+    """It has its name then; it is read by all ranks, written again, by a collective too, and cut."""
     make("again", 1)
     check("again: hidden", fine=is_hidden("again"))
     file = opened("again", MPI.MODE_RDONLY)
+    check("again: name", fine=not is_hidden("again"))
     check("again: read", fine=file.Get_size() == BYTES and holds(file, 1))
-    check("again: in force", fine=file.Get_info().Get("mpiox_close") == "staged")
     file.Close()
     file = opened("again", MPI.MODE_RDWR)
     write(file, 2, collective=True)
@@ -99,7 +99,28 @@ def reopened() -> None:
     check("again: collective", fine=holds(file, 2))
     file.Set_size(BYTES // 2)
     check("again: cut", fine=file.Get_size() == BYTES // 2 and holds(file, 2, BYTES // 2))
-    check("again: still hidden", fine=is_hidden("again"))
+    file.Close()
+
+
+def twice() -> None:
+    """A file that is open is opened by others, through delegates and without: it has no name before the last close."""
+    file = opened("twice", MADE)
+    write(file, 29)
+    file.Sync()
+    COMM.Barrier()
+    others = [opened("twice", mode, hints, MPI.COMM_SELF) for mode, hints in
+              ((MPI.MODE_RDWR, SLOWLY), (MPI.MODE_RDONLY, {**SERVICE, "mpiox_delegates": "0"}))]  # fmt: skip
+    check("twice: in force", fine=file.Get_info().Get("mpiox_close") == "staged")
+    check("twice: read", fine=all(holds(other, 29) for other in others))
+    file.Close()
+    check("twice: hidden", fine=is_hidden("twice"))
+    write(others[0], 30)
+    for other in others:
+        other.Close()
+    COMM.Barrier()
+    file = opened("twice", MPI.MODE_RDONLY)
+    check("twice: written", fine=holds(file, 30))
+    check("twice: name", fine=not is_hidden("twice"))
     file.Close()
 
 
@@ -197,7 +218,7 @@ def exclusive() -> None:
         check("there: exclusive", fine=False)
     except MPI.Exception as error:
         check("there: class", fine=RANK > 0 or error.Get_error_class() == MPI.ERR_FILE_EXISTS)  # MPICH: rank 0 alone
-    check("there: hidden", fine=is_hidden("there"))
+    check("there: name", fine=not is_hidden("there"))
 
 
 def on_disk(name: str) -> bytes:
@@ -212,8 +233,7 @@ def on_disk(name: str) -> bytes:
 
 def synchronised() -> None:
     """MPI_File_sync waits until everything is in the file; atomic mode works on the file itself."""
-    make("sync", 11)
-    file = opened("sync", MPI.MODE_RDWR)
+    file = opened("sync", MADE)
     write(file, 12)
     file.Sync()
     COMM.Barrier()
@@ -326,8 +346,8 @@ def full() -> None:
     COMM.Barrier()
 
 
-for case in (reopened, alone, otherwise, new_beside, without_delegates, existing, deleted, exclusive, synchronised,
-             scratch, scratch_elsewhere, full):  # fmt: skip
+for case in (reopened, twice, alone, otherwise, new_beside, without_delegates, existing, deleted, exclusive,
+             synchronised, scratch, scratch_elsewhere, full):  # fmt: skip
     case()
 make("last", 14)
 if RANK == 0:

@@ -145,8 +145,6 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         mpiox_error_set(&out->subfiles.error, MPIOX_E_IO, ENOENT, -1, -1, "open (rank 0 gives no file name)");
         return;
     }
-    out->is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) &&
-                    (access(path, F_OK) == 0 || access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
     out->looks = mpiox_mpi_path_is_posix(filename) && !(amode & MPI_MODE_EXCL);
     out->deletes = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
     out->run_stats = mpiox_mpi_run_wanted();
@@ -167,6 +165,8 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     out->staging = mpiox_mpi_staging_begin(&staging, &own->hold);
     if (out->staging.error.code != MPIOX_OK)
         return;
+    out->is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) &&
+                    (access(path, F_OK) == 0 || access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
     const mpiox_mpi_subfiles_opening subfiles = subfiles_opening(filename, amode, out, room);
     if (out->staging.late) /* what the delegates find may be a file of subfiles */
         out->subfiles.late = true;

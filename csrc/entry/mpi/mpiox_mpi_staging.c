@@ -22,7 +22,7 @@
 
 enum { FRAMES = 24 }; /* of callers, from the MPI call on */
 
-enum { longest_pause_ms = 20, refused_pause_ms = 100 };
+enum { look_pause_ms = 20, refused_pause_ms = 100 };
 
 static const double whole_s = 10; /* so long one waits for a file that others of the job may have open, or that the file
                                      system refuses */
@@ -34,38 +34,36 @@ static bool is_there(const char *path)
     return lstat(path, &status) == 0;
 }
 
-/* Have the delegates hold what they have of the file, or look at it. *hidden: it is found by its staging name. */
-static mpiox_forwarded_hold *find_so(mpiox_service *service, const char *path, bool *hidden, bool only_looks)
+/* What delegates have of a file that others have open, or of a scratch file. *hidden: it is found by its staging name.
+ * One that was closed gets its own before this returns, unless *why. */
+static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, int how, double patience, bool *hidden,
+                                  int *why)
 {
     char name[PATH_MAX];
-    mpiox_forwarded_hold *hold;
 
     *hidden = !is_there(path);
+    *why = 0;
     if (!*hidden)
-        return mpiox_forwarded_hold_file(service, path, only_looks);
+        return mpiox_forwarded_hold_file(service, path, how, patience, why);
     *hidden = mpiox_storage_staging_name(path, name, sizeof name) && is_there(name);
     if (!*hidden)
         return NULL;
-    hold = mpiox_forwarded_hold_file(service, name, only_looks);
-    *hidden = hold != NULL;
+    mpiox_forwarded_hold *hold = mpiox_forwarded_hold_file(service, name, how, patience, why);
+
+    *hidden = hold != NULL || (*why == 0 && mpiox_forwarded_was_open(service, name));
     return hold;
 }
 
-static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, bool *hidden)
+/* Why an open is refused: the delegates keep what they have of the file. */
+static int refuse(mpiox_error *error, int code)
 {
-    return find_so(service, path, hidden, false);
-}
+    const char *what = "open (what I/O delegates have of it cannot be written, and stays with them)";
 
-/* The same for who only waits, in any thread, and after MPI. NULL also where it is over. */
-static mpiox_forwarded_hold *look_at(mpiox_service *service, const char *path)
-{
-    bool hidden;
-
-    mpiox_service_begin_asking();
-    mpiox_forwarded_hold *hold = find_so(service, path, &hidden, true);
-
-    mpiox_service_end_asking();
-    return hold;
+    if (code == EAGAIN)
+        what = "open (it is written, and who has its subfiles open keeps it from its name)";
+    else if (code == ENODATA)
+        what = "open (it does not get its name: see `mpiio-ext delegates wait`)";
+    return mpiox_error_set(error, MPIOX_E_IO, code != 0 ? code : EIO, -1, -1, what);
 }
 
 /* All that delegates have of it is in the file, for who opens it past them. The file system may refuse it for a while.
@@ -76,86 +74,55 @@ static int flush(const mpiox_forwarded_hold *hold, double patience, mpiox_error 
 
     while (mpiox_forwarded_hold_flush(hold, error) != MPIOX_OK && mpiox_now() < until)
         poll(NULL, 0, refused_pause_ms);
-    if (error->code == MPIOX_OK)
-        return MPIOX_OK;
-    return mpiox_error_set(error, MPIOX_E_IO, error->sys_errno != 0 ? error->sys_errno : EIO, -1, -1,
-                           "open (what I/O delegates have of it cannot be written, and stays with them)");
+    return error->code == MPIOX_OK ? MPIOX_OK : refuse(error, error->sys_errno);
 }
 
-/* All of it is in the file, and it has its own name, unless others of the job have it open for too long. 0, or as of
- * flush(). */
-static int make_whole(mpiox_service *service, const char *path, mpiox_forwarded_hold **hold, mpiox_mpi_staging *out)
+/* For who looks past MPI, in any thread, and after MPI. Nothing is held, since who waits may be killed. False: others
+ * of the job have it open for too long, or the file system refuses it. *scratch: or it is a scratch file. */
+static bool wait_until_whole(mpiox_service *service, const char *path, bool *scratch)
 {
-    double until = 0;
-
-    while (*hold != NULL) {
-        if (flush(*hold, out->patience, &out->error) != MPIOX_OK)
-            return out->error.code;
-        until = until == 0 ? mpiox_now() + whole_s : until; /* that may have taken long */
-        if (!out->hidden || mpiox_forwarded_hold_is_scratch(*hold) || mpiox_now() > until)
-            return MPIOX_OK;
-        mpiox_forwarded_hold_end(*hold, true);
-        poll(NULL, 0, 2);
-        *hold = find(service, path, &out->hidden);
-    }
-    return MPIOX_OK;
-}
-
-/* The same for who looks past MPI: the delegates write it as they do anyway, but at full speed, and what fails stays
- * with them. Nothing is held, since who waits may be killed. False: it takes too long. */
-static bool wait_until_whole(mpiox_service *service, const char *path)
-{
-    mpiox_service_wait wait = {.delegate = NULL};
-    double until = mpiox_now() + whole_s;
-    int pause_ms = 1;
+    const double until = mpiox_now() + whole_s;
     mpiox_forwarded_hold *hold;
+    bool hidden, open;
+    int why;
 
-    while ((hold = look_at(service, path)) != NULL) {
-        const bool over = mpiox_forwarded_hold_is_scratch(hold) || mpiox_now() > until;
-
-        if (mpiox_forwarded_hold_is_written(hold))
-            until = mpiox_now() + whole_s;
-        mpiox_forwarded_hold_wait(hold, &wait, path);
-        mpiox_forwarded_hold_end(hold, false);
-        if (over)
-            break;
-        poll(NULL, 0, pause_ms);
-        pause_ms += pause_ms < longest_pause_ms;
-    }
-    mpiox_service_patience_end(&wait);
-    return hold == NULL;
+    do {
+        hold = find(service, path, MPIOX_HOLD_TO_LOOK, whole_s, &hidden, &why);
+        open = hold != NULL;
+        *scratch = open && mpiox_forwarded_hold_is_scratch(hold);
+        mpiox_forwarded_hold_end(hold);
+        if (open && !*scratch)
+            poll(NULL, 0, look_pause_ms);
+    } while (open && !*scratch && mpiox_now() < until);
+    return !open && why == 0;
 }
 
 /* A scratch file is written where nobody has it open. */
-static void end_scratch(mpiox_service *service, const char *path)
+static bool end_scratch(mpiox_service *service, const char *path)
 {
-    bool hidden;
+    bool hidden, scratch;
+    int why;
 
-    mpiox_service_begin_asking();
-    mpiox_forwarded_hold_end_scratch(find(service, path, &hidden));
-    mpiox_forwarded_hold *hold = find(service, path, &hidden);
+    mpiox_forwarded_hold_end_scratch(find(service, path, MPIOX_HOLD_TO_OPEN, whole_s, &hidden, &why));
+    const bool whole = wait_until_whole(service, path, &scratch);
 
-    if (hold == NULL || !mpiox_forwarded_hold_is_scratch(hold))
+    if (whole)
         fprintf(stderr,
                 "mpiio_ext: %s: a scratch file (mpiox_close=never) is looked for past MPI: it is written, and stays\n",
                 path);
-    mpiox_forwarded_hold_end(hold, true);
-    mpiox_service_end_asking();
+    return whole;
 }
 
 bool mpiox_mpi_staging_await_path(const char *path)
 {
     mpiox_service *service = mpiox_service_last();
+    bool scratch;
 
     if (service == NULL || !mpiox_forwarded_may_hold(service))
         return true;
-    mpiox_forwarded_hold *hold = look_at(service, path);
-    const bool scratch = hold != NULL && mpiox_forwarded_hold_is_scratch(hold);
+    const bool whole = wait_until_whole(service, path, &scratch);
 
-    mpiox_forwarded_hold_end(hold, false);
-    if (scratch)
-        end_scratch(service, path);
-    return wait_until_whole(service, path);
+    return scratch ? end_scratch(service, path) : whole;
 }
 
 static atomic_bool awaits; /* PnetCDF is called by way of mpiox_pnetcdf.c */
@@ -165,18 +132,6 @@ void mpiox_mpi_staging_await(const char *filename)
     atomic_store(&awaits, true);
     if (filename != NULL && mpiox_mpi_path_is_posix(filename))
         mpiox_mpi_staging_await_path(mpiox_mpi_path(filename));
-}
-
-/* What is written to it will not come to the copies of it: they must not come to the file after that. 0, or as of
- * flush(). */
-static int forget_copies(const char *path, const mpiox_forwarded_hold *hold, mpiox_mpi_staging *out)
-{
-    char name[PATH_MAX];
-
-    if (flush(hold, out->patience, &out->error) == MPIOX_OK &&
-        (!out->hidden || mpiox_storage_staging_name(path, name, sizeof name)))
-        mpiox_forwarded_hold_forget_copies(hold, out->hidden ? name : path);
-    return out->error.code;
 }
 
 static bool goes_through(const mpiox_mpi_staging_opening *opening)
@@ -355,26 +310,25 @@ mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *openi
     mpiox_service *service = mpiox_service_current();
     const int32_t patience = opening->hints->drain_patience;
     mpiox_mpi_staging out = {.patience = patience < whole_s ? patience : whole_s};
+    int why;
 
     *hold = NULL;
     mpiox_error_clear(&out.error);
     if (service != NULL && mpiox_mpi_path_is_posix(opening->filename) && mpiox_forwarded_may_hold(service)) {
-        *hold = find(service, mpiox_mpi_path(opening->filename), &out.hidden);
-        if (!goes_through(opening) || does_not_suit(opening, &out))
-            make_whole(service, mpiox_mpi_path(opening->filename), hold, &out);
+        *hold = find(service, mpiox_mpi_path(opening->filename), MPIOX_HOLD_TO_OPEN, out.patience, &out.hidden, &why);
+        out.held = *hold != NULL;
+        out.scratch = out.held && mpiox_forwarded_hold_is_scratch(*hold);
+        if (why != 0)
+            refuse(&out.error, why);
+        else if (out.held && !goes_through(opening))
+            flush(*hold, out.patience, &out.error);
         if (out.error.code == MPIOX_OK && does_not_suit(opening, &out))
             mpiox_error_set(&out.error, MPIOX_E_IO, ENAMETOOLONG, -1, -1,
                             "open (by the name that it has until it is written)");
-        out.held = *hold != NULL;
-        if (out.error.code == MPIOX_OK && out.held && mpiox_forwarded_hold_is_copied(*hold) &&
-            !(opening->amode & MPI_MODE_RDONLY) &&
-            (!goes_through(opening) || opening->hints->delegate_ack != MPIOX_ACK_REPLICA))
-            forget_copies(mpiox_mpi_path(opening->filename), *hold, &out);
-        out.scratch = out.held && mpiox_forwarded_hold_is_scratch(*hold);
     }
     if (service == NULL && may_be_adopted(opening))
         out.late = true;
-    if (out.held || !is_to_be_hidden(opening))
+    if (out.error.code != MPIOX_OK || out.hidden || !is_to_be_hidden(opening))
         return out;
     if (service != NULL)
         make(opening, service, &out);
@@ -388,11 +342,12 @@ bool mpiox_mpi_staging_start(MPI_Comm comm, const mpiox_mpi_staging_opening *ope
     const char *reason;
     mpiox_service *service = mpiox_service_get(comm, opening->hints, &reason);
     bool hidden;
-    int rank = 0;
+    int rank = 0, why;
 
     PMPI_Comm_rank(comm, &rank);
     if (rank == 0 && service != NULL) /* when it has come, what an earlier job has left is in the files */
-        mpiox_forwarded_hold_end(find(service, mpiox_mpi_path(opening->filename), &hidden), false);
+        mpiox_forwarded_hold_end(
+            find(service, mpiox_mpi_path(opening->filename), MPIOX_HOLD_TO_LOOK, 0, &hidden, &why));
     if (rank == 0 && is_to_be_hidden(opening)) {
         if (service != NULL)
             make(opening, service, staging);
@@ -505,7 +460,7 @@ int mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, co
         flush(hold, staging->patience, error);
     if (rank == 0 && staging->made)
         settle_made(staging, name, opened, through_delegates, error);
-    mpiox_forwarded_hold_end(hold, false);
+    mpiox_forwarded_hold_end(hold);
     if ((staging->held || !through_delegates) && PMPI_Bcast(error, sizeof *error, MPI_BYTE, 0, comm) != MPI_SUCCESS)
         error->code = MPIOX_E_MPI;
     return error->code;
@@ -540,19 +495,19 @@ int mpiox_mpi_delete(const char *filename, MPI_Info info)
     mpiox_forwarded_hold *hold = NULL;
     char room[PATH_MAX];
     bool hidden = false;
-    int result;
+    int result, why;
 
     if (service != NULL && filename != NULL && mpiox_mpi_path_is_posix(filename) && mpiox_forwarded_may_hold(service))
-        hold = find(service, mpiox_mpi_path(filename), &hidden);
-    if (hold == NULL)
-        return delete_named(filename, info);
-    mpiox_forwarded_hold_discard(hold);
+        hold = find(service, mpiox_mpi_path(filename), MPIOX_HOLD_TO_DELETE, 0, &hidden, &why);
+    if (hold != NULL)
+        mpiox_forwarded_hold_discard(hold);
+    hidden = hidden && !is_there(mpiox_mpi_path(filename)); /* who writes it for a delegate that has died names it */
     const mpiox_mpi_staging staging = {.hidden = hidden};
     const char *name = mpiox_mpi_staging_name(&staging, filename, room);
 
     result = delete_named(name, info);
     if (hidden && result == MPI_SUCCESS)
         mpiox_storage_staging_forget(name);
-    mpiox_forwarded_hold_end(hold, false);
+    mpiox_forwarded_hold_end(hold);
     return result;
 }

@@ -3,10 +3,11 @@
  *
  * Problem.   With mpiox_close=staged a file that is made has a staging name until delegates have written it. The
  *            program knows it by its own name, all the time: it may open it again, in another way, or delete it.
- * Algorithm. Rank 0 looks before the file is opened, has the delegates hold what they have of it until all ranks have
- *            opened it, and tells the others whether the name is the staging one. Who does not go through delegates, or
- *            deletes the file on close, waits until the file is whole. If the file system refuses its bytes, that one
- *            is refused, and they stay with the delegates.
+ * Algorithm. A file with a staging name is open, or closed and being written; then it has its own name, and is as any
+ *            other. Rank 0 looks before the file is opened. If it was closed, the rank waits until it has its name. If
+ *            the file system refuses its bytes, the open is refused, and they stay with the delegates. If others have
+ *            it open, or it is a scratch file, rank 0 has the delegates hold it until all ranks have opened it, and
+ *            tells the others that the name is the staging one.
  *            Somebody may rename the folder meanwhile. Rank 0 makes the file in the folder that it has found first,
  *            and compares what it has opened, and so do the delegates of its node: if it is another one, all of it
  *            begins again.
@@ -28,7 +29,7 @@ typedef struct mpiox_mpi_staging {
     bool scratch;      /* which it keeps: it is never written */
     bool made;         /* it was made for this opening */
     bool striped;      /* with the hints' striping */
-    bool held;         /* delegates still have bytes of it */
+    bool held;         /* others have it open, or it is a scratch file: delegates have bytes of it */
     bool late;         /* the delegates have to be started before it can be made */
     double patience;   /* seconds that one who opens it waits while the file system refuses its bytes */
     mpiox_error error; /* or it cannot be opened now: the delegates have bytes of it that they cannot write */

@@ -97,13 +97,10 @@ static void tell_waiting(const mpiox_cache *cache, uint64_t closed, mpiox_cache_
             !mpiox_storage_staging_has_name(record->path, record->device, record->inode))
             continue;
         left.file = mpiox_storage_staging_shown(record->path, file, sizeof file);
-        snprintf(
-            why, sizeof why,
-            atomic_load(&record->openers) > 1
-                ? "was open again when its job was killed, and keeps the name %s: rename that if nothing is missing"
-                : "is not whole, and keeps the name %s: another I/O delegate of its job had bytes of it; recover "
-                  "its cache, too, on its node",
-            record->path);
+        snprintf(why, sizeof why,
+                 "is not whole, and keeps the name %s: another I/O delegate of its job had bytes of it; recover its "
+                 "cache, too, on its node",
+                 record->path);
         tell(context, &left);
     }
 }

@@ -5,7 +5,7 @@
  * Algorithm.  One survivor at a time, by a robust lock. Wait until every thread of the delegate is gone (one may still
  *             be in a file-system call, which could otherwise write old bytes over newer ones). Then, frame by frame
  *             in file order: wait for clients in the middle of an access, write the dirty runs, clear the marks.
- *             A file that was being written behind its close then gets its name, if nobody has it open.
+ *             A file that was being written behind its close then gets its name, and so does a scratch file.
  *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) are left alone: their originals may be newer. Who
  *             recovers a cache when all processes of its job are gone takes those that had been closed, unless the
  *             originals are in the file.
@@ -285,16 +285,17 @@ static void keep_staging_names(const mpiox_cache *cache)
     }
 }
 
-/* Files that were being written behind their close are as whole as the delegate would have made them. */
+/* Files that were being written behind their close are as whole as the delegate would have made them. Scratch files are
+ * found by their own names, since no delegate can tell of others. */
 static void end_staging(const mpiox_cache *cache)
 {
-    const int32_t both = MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING;
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         mpiox_file_record *record = &cache->header->files[i];
+        const int32_t flags = atomic_load(&record->flags);
         mpiox_error error;
         bool renamed;
-        if ((atomic_load(&record->flags) & both) != both || atomic_load(&record->flags) & MPIOX_FILE_REPLICA ||
-            atomic_load(&record->openers) != 1 || mpiox_cache_error_count(cache, i) > 0 ||
+        if (!(flags & MPIOX_FILE_HIDDEN) || !(flags & (MPIOX_FILE_DRAINING | MPIOX_FILE_SCRATCH)) ||
+            flags & MPIOX_FILE_REPLICA || atomic_load(&record->openers) < 1 || mpiox_cache_error_count(cache, i) > 0 ||
             mpiox_cache_torn(cache) == MPIOX_TORN_TABLES)
             continue;
         int code = sync_file(record);
@@ -303,7 +304,7 @@ static void end_staging(const mpiox_cache *cache)
         const bool clashes = mpiox_storage_staging_is_clash(code);
         atomic_store(&record->drain_errno, clashes ? code : 0);
         if (code == 0 || code == EAGAIN || clashes) { /* EAGAIN: who has the file open looks after the rest */
-            atomic_fetch_and(&record->flags, ~both);
+            atomic_fetch_and(&record->flags, ~(MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING));
         } else {
             (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "rescue: giving a file its name");
             mpiox_cache_add_error(cache, i, &error);

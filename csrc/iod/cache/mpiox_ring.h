@@ -30,9 +30,9 @@ enum mpiox_op {
     MPIOX_OP_OPEN,
     /* The opening is over. Flushes (never fails for lack of memory), drops the pages when it was the last opener.
      * -> errors as MPIOX_OP_FLUSH. arg[0] = 1: answers at once, and flushes behind the answer (MPIOX_FILE_DRAINING), or
-     * keeps copies until the originals are in the file; 2: that before other files and at full speed; 3: the same, and
-     * a scratch file that nobody has open is none any more. arg[1] = 1: of a MPIOX_OP_HOLD. Each close of a
-     * file with a staging name does so: after a flush there is little left */
+     * keeps copies until the originals are in the file; 2: that before other files and at full speed, and a scratch
+     * file that nobody has open is none any more. arg[1] = 1: of a MPIOX_OP_HOLD. Each close of a file with a staging
+     * name does so: after a flush there is little left */
     MPIOX_OP_CLOSE,
     /* A page that was not found: file, page; arg[0] = 1: its bytes will be read (it must be filled), 0: only written;
      * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next; arg[2] = client + 1, for the order
@@ -74,14 +74,14 @@ enum mpiox_op {
     /* arg[0] = range -> arg[1] = its owner as far as is known here, arg[3] = version. arg[2] = 1: unless it is this
      * delegate's, or moving, it never will be any more */
     MPIOX_OP_OWNER,
-    /* text = absolute path: is this file still to be written behind its close, or open under a staging name? Then it is
-     * opened once more, by nobody, and keeps its name until MPIOX_OP_CLOSE; arg[1] = 1: not so, but it is written soon.
-     * -> arg[0] = MPIOX_HOLD_*, arg[1] = 1: a
-     * scratch file, 2: others keep copies, arg[2] = 1: it is being written, arg[3] = milliseconds that a call of the
-     * delegate on it has lasted so far (0: none is under way; INT64_MAX with file = -1: what an earlier job has left is
-     * brought to the files), file = index. arg[0] = n > 0: that of copies of what delegate n - 1 had of it: it is
-     * dead, so they are written now -> SOON until they are (with file and arg[3]), NONE, or FAILED. arg[0] < 0: copies
-     * of it are not needed any more */
+    /* text = absolute path: is this file still to be written behind its close, or open under a staging name? An open
+     * one, and a scratch file, is opened once more, by nobody, until MPIOX_OP_CLOSE; not for MPIOX_HOLD_TO_LOOK in
+     * arg[1]. A closed one is written before others; MPIOX_HOLD_TO_DELETE: it is opened once more, too.
+     * -> arg[0] = MPIOX_HOLD_*, arg[1] = 1: a scratch file, arg[2] = errno of FAILED (EAGAIN: all is written, but who
+     * has it open keeps it from its name), arg[3] = milliseconds that a call of the delegate on it has lasted so far
+     * (0: none is under way; INT64_MAX with file = -1: what an earlier job has left is brought to the files), file =
+     * index. arg[0] = n > 0: that of copies of what delegate n - 1 had of it: it is dead, so they are written now ->
+     * SOON until they are (with file and arg[3]), NONE, or FAILED */
     MPIOX_OP_HOLD,
     /* Where the liveness service (mpiox_process_liveness.h) of delegate number `page` is, of whose files copies will be
      * kept here: arg[0], arg[1] = its secret, arg[2] = port, text = addresses, with blanks between */
@@ -92,9 +92,10 @@ enum mpiox_op {
 enum {
     MPIOX_HOLD_NONE = 0,
     MPIOX_HOLD_HELD,
-    MPIOX_HOLD_SOON,  /* it is just getting its name, or may be: ask again */
+    MPIOX_HOLD_SOON,  /* it was closed, and gets its name when all is written: ask again */
     MPIOX_HOLD_FAILED /* the file system refuses its bytes */
 };
+enum { MPIOX_HOLD_TO_OPEN = 0, MPIOX_HOLD_TO_LOOK, MPIOX_HOLD_TO_DELETE };
 enum { MPIOX_MIGRATE_BEGIN = 0, MPIOX_MIGRATE_END, MPIOX_MIGRATE_TAKE_OVER, MPIOX_MIGRATE_REPAIR, MPIOX_MIGRATE_CLAIM };
 #define MPIOX_VERSION_NEVER UINT32_MAX /* of a range that is not taken over any more */
 

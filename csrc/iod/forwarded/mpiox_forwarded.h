@@ -30,7 +30,6 @@
 
 #include "mpiox_file.h"
 #include "mpiox_service.h"
-#include "mpiox_service_patience.h"
 
 typedef struct mpiox_forwarded mpiox_forwarded;
 
@@ -106,27 +105,23 @@ bool mpiox_forwarded_is_draining(const mpiox_service *service, uint64_t device, 
 /* The next file, after *at, that delegates of this node still write in that folder, or below: its own name. False:
  * there are no more. Local, cheap. */
 bool mpiox_forwarded_next_draining(const mpiox_service *service, const char *folder, int32_t *at, char path[PATH_MAX]);
-/* The file of this name, its own or a staging name, keeps it, and the delegates keep what they have of it, until it is
- * let go. NULL: no delegate has any of it. only_looks: nothing is kept, but it is written before others and at full
- * speed. Local, blocking. */
-mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, bool only_looks);
+/* A file of this name, its own or a staging name, that was closed gets its own before this returns: NULL, as where no
+ * delegate has any of it. If the file system refuses its bytes for `patience` seconds, *why is an errno, else 0.
+ * One that others have open under a staging name, or a scratch file, keeps that name, and the delegates keep what they
+ * have of it, until it is let go. how: MPIOX_HOLD_TO_OPEN; MPIOX_HOLD_TO_LOOK: nothing is kept; MPIOX_HOLD_TO_DELETE:
+ * nothing has to be written. Local, blocking. */
+mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, int how, double patience,
+                                                int *why);
+/* Had a delegate of this node, which cannot be asked any more, that file open under this staging name? Local. */
+bool mpiox_forwarded_was_open(const mpiox_service *service, const char *path);
 bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold); /* it is never written */
-/* Do delegates keep copies of what others have of it? They are not needed any more, once it is flushed; path: by which
- * it is held. */
-bool mpiox_forwarded_hold_is_copied(const mpiox_forwarded_hold *hold);
-/* Nobody has it open, and the file system takes its bytes? */
-bool mpiox_forwarded_hold_is_written(const mpiox_forwarded_hold *hold);
-/* Who waits until it is not held any more asks again and again: say so where a call of a delegate on it lasts long.
- * path: by which it is held. Local. */
-void mpiox_forwarded_hold_wait(const mpiox_forwarded_hold *hold, mpiox_service_wait *wait, const char *path);
-void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const char *path);
 /* All of it is in the file, and nothing is cached. Local, blocking. 0, or the first failure: what cannot be written
  * stays with its delegates. */
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error);
 void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold); /* what is cached is not written any more */
-/* Let it go; soon: somebody waits until it is whole. NULL-safe. */
-void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon);
-/* The same as soon; a scratch file that nobody has open is written, and stays. */
+/* Let it go. NULL-safe. */
+void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold);
+/* The same; a scratch file that nobody has open is written, and stays. */
 void mpiox_forwarded_hold_end_scratch(mpiox_forwarded_hold *hold);
 
 #endif

@@ -276,10 +276,11 @@ static const char *waits_at_close(const mpiox_forwarded *forwarded)
 {
     const mpiox_file *file = forwarded->file;
 
-    if (file->hints.close != MPIOX_CLOSE_STAGED || forwarded->behind_close || file->unnamed) /* that is said */
+    if (file->hints.close != MPIOX_CLOSE_STAGED || forwarded->behind_close || file->unnamed || /* that is said */
+        file->amode & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE))
         return NULL;
     if (file->subfiles && !file->staging)
-        return file->amode & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE) ? NULL : exists_already;
+        return exists_already;
     return forwarded->replica ? replica_waits : NULL;
 }
 

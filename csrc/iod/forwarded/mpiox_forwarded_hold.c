@@ -3,16 +3,18 @@
  *
  * Problem.   Such a file may have another name, or bytes that nobody but its delegates has, and get its name or lose
  *            its record at any moment. Who opens or deletes it must find all of it.
- * Algorithm. One rank asks every delegate of the job to hold the file: its record, and its staging name, stay until
- *            they are let go. While a delegate is just ending the file, or brings to the files what an earlier job has
- *            left, nothing is held, and all are asked again. What a dead one had of it is first written by who keeps
- *            copies, if there are any.
+ * Algorithm. One rank asks every delegate of the job. A file that was closed is written before others and at full speed
+ *            then, and all are asked again until none has any of it, as they are while they bring to the files what an
+ *            earlier job has left. One that others have open, or a scratch file, is held: its record, and its staging
+ *            name, stay until they are let go. What a dead one had of it is first written by who keeps copies, if there
+ *            are any.
  * Waits.     They have no limit, as those of the file system's own calls have none: an error would leave a program
  *            without a file that is safe, and servers come back. A rank that has waited for one call of a delegate
- *            says so (mpiox_service_patience.h).
+ *            says so (mpiox_service_patience.h). Where the file system refuses the bytes, the caller says for how long.
  * Limits.    Delegates of this node are looked at first, which costs nothing. Those of other nodes are asked where the
  *            hints of the job, or of a file that this process has opened, say that there may be such files.
  */
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,7 @@
 
 #include "mpiox_forwarded_impl.h"
 #include "mpiox_real_path.h"
+#include "mpiox_service_patience.h"
 #include "mpiox_storage_staging.h"
 
 /* What one delegate has of the file. */
@@ -33,11 +36,13 @@ typedef struct hold_part {
 
 struct mpiox_forwarded_hold {
     mpiox_service *service;
-    bool scratch, copied, written;
+    bool scratch;
     hold_part of[]; /* [service->count] */
 };
 
-enum { LONG_MS = 1000 }; /* of a call: none of them before is a reason to say so */
+enum { LONG_MS = 1000, LONGEST_PAUSE_MS = 20 }; /* LONG_MS: of a call: none of them before is a reason to say so */
+
+static const double keepers_s = 10; /* so long who has a file open may keep it from its name */
 
 static atomic_bool seen; /* this process has opened such a file */
 
@@ -112,6 +117,32 @@ bool mpiox_forwarded_next_draining(const mpiox_service *service, const char *fol
     return false;
 }
 
+/* Another thread may be leaving the delegates of other nodes meanwhile. */
+static int request(mpiox_process *delegate, mpiox_slot *slot)
+{
+    mpiox_service_begin_asking();
+    const int code = mpiox_forwarded_request_of(delegate, slot);
+    mpiox_service_end_asking();
+    return code;
+}
+
+bool mpiox_forwarded_was_open(const mpiox_service *service, const char *path)
+{
+    const int32_t flags = MPIOX_FILE_DRAINING | MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA;
+    struct stat status;
+
+    for (int32_t i = 0; stat(path, &status) == 0 && i < service->count * MPIOX_CACHE_MAX_FILES; i++) {
+        const mpiox_process *delegate = &service->delegates[i / MPIOX_CACHE_MAX_FILES];
+        const mpiox_file_record *record = delegate->local ? &delegate->cache.header->files[i % MPIOX_CACHE_MAX_FILES]
+                                                          : NULL;
+
+        if (record != NULL && record->inode == (uint64_t)status.st_ino && record->device == (uint64_t)status.st_dev &&
+            atomic_load(&record->openers) > 0 && (atomic_load(&record->flags) & flags) == MPIOX_FILE_HIDDEN)
+            return true;
+    }
+    return false;
+}
+
 /* One request to each delegate that has the file. The first failure is the error. */
 static int tell_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what, mpiox_error *error)
 {
@@ -122,7 +153,7 @@ static int tell_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what, mp
         if (hold->of[i].index < 0)
             continue;
         slot.file = hold->of[i].index;
-        const int code = mpiox_forwarded_request_of(&hold->service->delegates[i], &slot);
+        const int code = request(&hold->service->delegates[i], &slot);
         if (code == MPIOX_E_UNSUPPORTED)
             mpiox_process_is_serving(&hold->service->delegates[i]); /* when this returns it is rescued */
         else if (code != MPIOX_OK && error->code == MPIOX_OK)
@@ -131,22 +162,17 @@ static int tell_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what, mp
     return error->code;
 }
 
-/* What is held is drained; at once; or is a scratch file that goes on being one. */
-enum { DRAINS = 1, DRAINS_SOON = 2, STAYS_SCRATCH = 3 };
-
-static void release(const mpiox_forwarded_hold *hold, int how)
+static void release(const mpiox_forwarded_hold *hold, bool ends_scratch)
 {
     mpiox_error ignored;
-    mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
+    const mpiox_slot slot = {.op = MPIOX_OP_CLOSE, .arg = {ends_scratch ? 2 : 1, 1}};
 
-    slot.arg[0] = how;
-    slot.arg[1] = 1;
     tell_all(hold, &slot, &ignored);
 }
 
 static void note_call(hold_part *part, const mpiox_slot *answer)
 {
-    part->op = answer->arg[0] == MPIOX_HOLD_SOON ? MPIOX_WAITS_FOR_NAME : MPIOX_OP_HOLD;
+    part->op = answer->arg[0] != MPIOX_HOLD_HELD && answer->arg[1] == 2 ? MPIOX_WAITS_FOR_NAME : MPIOX_OP_HOLD;
     if (answer->arg[3] == INT64_MAX)
         part->op = MPIOX_WAITS_FOR_EARLIER;
     part->file = answer->file;
@@ -155,7 +181,7 @@ static void note_call(hold_part *part, const mpiox_slot *answer)
 
 /* The wait stays with its delegate while that one hangs: of two that do so, now one is found to hang longer, now the
  * other. Else it is the longest. */
-void mpiox_forwarded_hold_wait(const mpiox_forwarded_hold *hold, mpiox_service_wait *wait, const char *path)
+static void note_wait(const mpiox_forwarded_hold *hold, mpiox_service_wait *wait, const char *path)
 {
     int32_t at = 0;
 
@@ -169,33 +195,56 @@ void mpiox_forwarded_hold_wait(const mpiox_forwarded_hold *hold, mpiox_service_w
         mpiox_service_patience_end(wait);
 }
 
-/* MPIOX_HOLD_* of all of them together. SOON if one says so: it may just give the file its name, and what others have
- * held does not keep it from that. Then none has it held. */
-static int ask_all(mpiox_forwarded_hold *hold, const char *path, bool only_looks)
+/* MPIOX_HOLD_* of all of them together. SOON or FAILED, for the reason *why, if one says so: the ranks are just closing
+ * the file. Then none has it held. */
+static int ask_all(mpiox_forwarded_hold *hold, const char *path, int how, int *why)
 {
     bool held = false, soon = false;
 
-    hold->written = true;
+    *why = 0;
     for (int32_t i = 0; i < hold->service->count; i++) {
-        mpiox_slot slot = {.op = MPIOX_OP_HOLD, .arg = {0, only_looks}};
+        mpiox_slot slot = {.op = MPIOX_OP_HOLD, .arg = {0, how}};
 
         hold->of[i] = (hold_part){.index = -1};
         snprintf(slot.text, sizeof slot.text, "%s", path);
-        if (mpiox_forwarded_request_of(&hold->service->delegates[i], &slot) != MPIOX_OK)
+        if (request(&hold->service->delegates[i], &slot) != MPIOX_OK)
             continue;
         note_call(&hold->of[i], &slot);
-        soon |= slot.arg[0] == MPIOX_HOLD_SOON;
+        soon |= slot.arg[0] == MPIOX_HOLD_SOON || slot.arg[0] == MPIOX_HOLD_FAILED;
+        *why = slot.arg[0] == MPIOX_HOLD_FAILED ? (int)slot.arg[2] : *why;
         if (slot.arg[0] != MPIOX_HOLD_HELD)
             continue;
         held = true;
-        hold->of[i].index = only_looks ? -1 : slot.file;
+        hold->of[i].index = how == MPIOX_HOLD_TO_LOOK ? -1 : slot.file;
         hold->scratch |= slot.arg[1] == 1;
-        hold->copied |= slot.arg[1] == 2;
-        hold->written &= slot.arg[2] == 1;
     }
     if (soon && held)
-        release(hold, DRAINS);
-    return soon ? MPIOX_HOLD_SOON : held ? MPIOX_HOLD_HELD : MPIOX_HOLD_NONE;
+        release(hold, false);
+    return *why != 0 && how != MPIOX_HOLD_TO_DELETE ? MPIOX_HOLD_FAILED
+           : soon                                   ? MPIOX_HOLD_SOON
+           : held                                   ? MPIOX_HOLD_HELD
+                                                    : MPIOX_HOLD_NONE;
+}
+
+/* The same until they have it held, or have nothing of it. FAILED: the file system refuses it for too long. */
+static int ask_until(mpiox_forwarded_hold *hold, const char *path, int how, double patience, int *why)
+{
+    mpiox_service_wait wait = {.delegate = NULL};
+    double since = 0;
+    int result, pause_ms = 1;
+
+    while ((result = ask_all(hold, path, how, why)) == MPIOX_HOLD_SOON || result == MPIOX_HOLD_FAILED) {
+        const double limit = *why == EAGAIN && patience < keepers_s ? keepers_s : patience;
+
+        since = result == MPIOX_HOLD_SOON ? 0 : since > 0 ? since : mpiox_now();
+        if (result == MPIOX_HOLD_FAILED && mpiox_now() - since >= limit)
+            break;
+        note_wait(hold, &wait, path);
+        poll(NULL, 0, pause_ms);
+        pause_ms += pause_ms < LONGEST_PAUSE_MS;
+    }
+    mpiox_service_patience_end(&wait);
+    return result;
 }
 
 /* What delegate i has copies of, of what another one, which is dead, had of the file. False: it cannot be written. */
@@ -208,7 +257,7 @@ static bool restore_at(const mpiox_service *service, int32_t i, int32_t dead, co
     for (;;) {
         slot = (mpiox_slot){.op = MPIOX_OP_HOLD, .arg = {dead + 1}};
         snprintf(slot.text, sizeof slot.text, "%s", path);
-        code = mpiox_forwarded_request_of(&service->delegates[i], &slot);
+        code = request(&service->delegates[i], &slot);
         if (code != MPIOX_OK || slot.arg[0] != MPIOX_HOLD_SOON)
             break;
         if (slot.arg[3] >= LONG_MS)
@@ -253,30 +302,26 @@ static bool restore_all(const mpiox_service *service, const char *path)
     return fine;
 }
 
-mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, bool only_looks)
+mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, int how, double patience,
+                                                int *why)
 {
-    mpiox_forwarded_hold *hold = malloc(sizeof *hold + (size_t)service->count * sizeof hold->of[0]);
+    mpiox_forwarded_hold *hold = calloc(1, sizeof *hold + (size_t)service->count * sizeof hold->of[0]);
     char *real = mpiox_real_path(path);
-    mpiox_service_wait wait = {.delegate = NULL};
     int result = MPIOX_HOLD_NONE;
 
-    if (hold) {
+    *why = 0;
+    if (hold && real) {
         hold->service = service;
-        hold->scratch = hold->copied = hold->written = false;
+        result = ask_until(hold, real, how, patience, why);
     }
-    while (hold && real && (result = ask_all(hold, real, only_looks)) == MPIOX_HOLD_SOON) {
-        mpiox_forwarded_hold_wait(hold, &wait, real);
-        poll(NULL, 0, 1);
-    }
-    mpiox_service_patience_end(&wait);
-    /* Gone: a delegate has given the file its name, and another one has not noticed yet. */
+    *why = result == MPIOX_HOLD_FAILED ? *why : 0;
     const bool fine = !real || (restore_all(service, real) && access(real, F_OK) == 0);
 
     free(real);
     if (result == MPIOX_HOLD_HELD && fine)
         return hold;
     if (result == MPIOX_HOLD_HELD)
-        mpiox_forwarded_hold_end(hold, false);
+        mpiox_forwarded_hold_end(hold);
     else
         free(hold);
     return NULL;
@@ -285,29 +330,6 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
 bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold)
 {
     return hold->scratch;
-}
-
-bool mpiox_forwarded_hold_is_copied(const mpiox_forwarded_hold *hold)
-{
-    return hold->copied;
-}
-
-bool mpiox_forwarded_hold_is_written(const mpiox_forwarded_hold *hold)
-{
-    return hold->written;
-}
-
-void mpiox_forwarded_hold_forget_copies(const mpiox_forwarded_hold *hold, const char *path)
-{
-    char *real = mpiox_real_path(path);
-
-    for (int32_t i = 0; real && i < hold->service->count; i++) {
-        mpiox_slot slot = {.op = MPIOX_OP_HOLD, .arg = {-1}};
-
-        snprintf(slot.text, sizeof slot.text, "%s", real);
-        mpiox_forwarded_request_of(&hold->service->delegates[i], &slot);
-    }
-    free(real);
 }
 
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error)
@@ -331,19 +353,19 @@ void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
     tell_all(hold, &slot, &ignored);
 }
 
-static void let_go(mpiox_forwarded_hold *hold, int how)
+static void let_go(mpiox_forwarded_hold *hold, bool ends_scratch)
 {
     if (hold)
-        release(hold, how);
+        release(hold, ends_scratch);
     free(hold);
 }
 
-void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold, bool soon)
+void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold)
 {
-    let_go(hold, soon ? DRAINS_SOON : DRAINS);
+    let_go(hold, false);
 }
 
 void mpiox_forwarded_hold_end_scratch(mpiox_forwarded_hold *hold)
 {
-    let_go(hold, STAYS_SCRATCH);
+    let_go(hold, true);
 }

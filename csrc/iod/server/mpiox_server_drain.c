@@ -18,8 +18,9 @@
  *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) stay until that one has given up its part of the
  *             staging name. Should it be gone before, they are written in its place, and its part is given up for it:
  *             nobody has changed the file since its close, so that they are what it would have written.
- *             Who opens the file meanwhile shares its record. Should all be written before that one closes it, the
- *             delegate stops being an opener, and becomes one again with the next close.
+ *             Who opens a closed file by MPI_File_open, or looks for it, waits until all this is done (MPIOX_OP_HOLD),
+ *             and the file is written before others. One that exists may be closed while somebody opens it: that one
+ *             takes the delegate's place, and the file is open as before.
  * Guarantees. A file has its own name only when all that was deposited is in it. Marks of dirty bytes are cleared only
  *             when the bytes are in the file. While the delegate holds a record nobody else ends it.
  */
@@ -116,7 +117,7 @@ static void leave(mpiox_server *server, int32_t number)
 {
     mpiox_file_record *record = record_of(server, number);
     mpiox_server_file *file = &server->files[number];
-    if (has(server, number, MPIOX_FILE_DRAINING) || atomic_load(&record->openers) > 1) {
+    if (atomic_load(&record->openers) > 1) {
         atomic_fetch_sub(&record->openers, 1);
     } else if (has(server, number, MPIOX_FILE_SCRATCH)) {
         file->drain.holds_scratch = true;
@@ -130,12 +131,12 @@ static void leave(mpiox_server *server, int32_t number)
 void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_server_file *file = &server->files[slot->file];
-    if (slot->arg[0] == 3 && file->drain.holds_scratch)
+    if (slot->arg[0] == 2 && file->drain.holds_scratch)
         mpiox_server_end_scratch(server, slot->file);
     if (slot->arg[1] == 0 || file->holds > 0)
         leave(server, slot->file);
     file->holds -= slot->arg[1] == 1 && file->holds > 0;
-    file->drain.soon |= slot->arg[0] >= 2;
+    file->drain.soon |= slot->arg[0] == 2;
     MPIOX_COUNT(server, requests, 1);
     mpiox_ring_answer(slot, MPIOX_OK);
     mpiox_server_wake(server);
@@ -157,9 +158,7 @@ static int64_t tell_of_copies(mpiox_server *server, mpiox_slot *slot)
         mpiox_file_record *record = record_of(server, i);
         if (!is_draining(server, i) || !has(server, i, MPIOX_FILE_REPLICA) || strcmp(record->path, slot->text) != 0)
             continue;
-        if (slot->arg[0] < 0) {
-            mpiox_server_discard_copies(server, i);
-        } else if (record->part == slot->arg[0] - 1 && atomic_load(&record->openers) == 1) {
+        if (record->part == slot->arg[0] - 1) {
             file->drain.again = file->drain.orphaned ? file->drain.again : 0;
             file->drain.orphaned = true;
             mpiox_server_wake(server);
@@ -171,32 +170,40 @@ static int64_t tell_of_copies(mpiox_server *server, mpiox_slot *slot)
     return MPIOX_HOLD_NONE;
 }
 
+/* A file that was closed gets its name as soon as it can: who asks does so again, until then. *slot: the answer. */
+static void hurry(mpiox_server *server, mpiox_server_file *file, int32_t drain_errno, mpiox_slot *slot)
+{
+    slot->arg[2] = file->drain.refused ? EAGAIN : file->drain.failing_since > 0 ? drain_errno : 0;
+    slot->arg[0] = slot->arg[2] != 0 ? MPIOX_HOLD_FAILED : MPIOX_HOLD_SOON;
+    slot->arg[1] = file->drain.ending ? 2 : 0; /* it is written, and gets its name */
+    file->drain.soon = true;
+    mpiox_server_wake(server);
+}
+
 /* One about the originals. */
 static void hold(mpiox_server *server, mpiox_slot *slot)
 {
-    const bool only_looks = slot->arg[1] == 1;
+    const int64_t how = slot->arg[1];
     slot->arg[0] = atomic_load(&server->cache.header->adopting) ? MPIOX_HOLD_SOON : MPIOX_HOLD_NONE;
     slot->arg[1] = slot->arg[2] = 0;
     slot->arg[3] = slot->arg[0] == MPIOX_HOLD_SOON ? INT64_MAX : 0;
     slot->file = -1;
-    for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
-        if (server->files[file].storage == NULL || !has(server, file, MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING) ||
-            has(server, file, MPIOX_FILE_REPLICA) || strcmp(record_of(server, file)->path, slot->text) != 0)
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        mpiox_server_file *file = &server->files[i];
+        mpiox_file_record *record = record_of(server, i);
+        if (file->storage == NULL || !has(server, i, MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING) ||
+            has(server, i, MPIOX_FILE_REPLICA) || strcmp(record->path, slot->text) != 0)
             continue;
-        slot->file = file;
-        slot->arg[1] = has(server, file, MPIOX_FILE_SCRATCH) ? 1 : has(server, file, MPIOX_FILE_COPIED) ? 2 : 0;
-        slot->arg[0] = server->files[file].drain.ending ? MPIOX_HOLD_SOON : MPIOX_HOLD_HELD;
-        slot->arg[2] = is_draining(server, file) && server->files[file].drain.failing_since <= 0 &&
-                       !server->files[file].drain.refused;
-        slot->arg[3] = lasts_ms(&server->files[file]);
-        if (slot->arg[0] == MPIOX_HOLD_HELD && !only_looks) {
-            atomic_fetch_add(&record_of(server, file)->openers, 1);
-            server->files[file].holds++;
+        slot->file = i;
+        slot->arg[1] = has(server, i, MPIOX_FILE_SCRATCH);
+        slot->arg[3] = lasts_ms(file);
+        if (is_draining(server, i) && (how != MPIOX_HOLD_TO_DELETE || file->drain.ending)) {
+            hurry(server, file, atomic_load(&record->drain_errno), slot);
+            break;
         }
-        if (only_looks && slot->arg[1] != 1) { /* a scratch file is not written */
-            server->files[file].drain.soon = true;
-            mpiox_server_wake(server);
-        }
+        slot->arg[0] = MPIOX_HOLD_HELD;
+        file->holds += how != MPIOX_HOLD_TO_LOOK;
+        atomic_fetch_add(&record->openers, how != MPIOX_HOLD_TO_LOOK);
         break;
     }
 }
@@ -412,9 +419,8 @@ static bool end_file(mpiox_server *server, int32_t number)
     mpiox_error lost;
     bool renamed = false;
     forget_pages(file);
-    if (atomic_load(&record->openers) > 1) { /* open again, or held: the next close goes on here */
-        atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
-        atomic_fetch_sub(&record->openers, 1);
+    if (file->holds > 0) { /* somebody deletes it */
+        file->drain.again = mpiox_now() + first_pause_s;
         return true;
     }
     mpiox_server_look_at_disk(server);
@@ -423,6 +429,11 @@ static bool end_file(mpiox_server *server, int32_t number)
                          ? (lost.sys_errno != 0 ? lost.sys_errno : EIO)
                          : make_whole(server, number, &renamed);
     end_call(server, file);
+    if (!is_draining(server, number)) { /* somebody has opened it meanwhile */
+        if (code == 0)
+            settle_name(server, record, renamed);
+        return true;
+    }
     file->drain.refused = code == EAGAIN;
     if (code == EAGAIN) /* a rank is just closing it, or another delegate gives it its name */
         file->drain.again = mpiox_now() + first_pause_s;
@@ -457,7 +468,7 @@ static bool look_after_copies(mpiox_server *server, int32_t number)
     file->drain.unnamed_since = !unnamed ? 0 : file->drain.unnamed_since > 0 ? file->drain.unnamed_since : mpiox_now();
     const bool waits = unnamed && !gone && mpiox_now() - file->drain.unnamed_since < unnamed_s;
     file->drain.again = mpiox_now() + look_s;
-    if (atomic_load(&record->openers) > 1) /* for who has it open they are to be flushed or discarded */
+    if (!is_draining(server, number)) /* for who has it open they are to be flushed or discarded */
         return true;
     if (!needed) {
         mpiox_server_discard_copies(server, number);

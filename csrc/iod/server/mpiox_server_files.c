@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -484,7 +485,34 @@ static bool take_handle(mpiox_server_file *file, mpiox_storage *storage, int acc
     return false;
 }
 
-/* It is open already. */
+/* The opener leaves. The last one leaves its place to the drain; a record that was made for it goes, and touches no
+ * staging name. */
+static void give_up(mpiox_server *server, int32_t file, bool was_made)
+{
+    mpiox_file_record *record = record_of(server, file);
+    if (atomic_load(&record->openers) > 1) {
+        atomic_fetch_sub(&record->openers, 1);
+        return;
+    }
+    if (was_made)
+        atomic_fetch_and(&record->flags, ~(MPIOX_FILE_HIDDEN | MPIOX_FILE_SCRATCH));
+    if (was_made && mpiox_server_close_alone(server, file))
+        return;
+    mpiox_server_begin_drain(server, file);
+}
+
+/* It was closed while somebody opened it, who takes the delegate's place as an opener. */
+static void stop_draining(mpiox_server *server, int32_t file)
+{
+    mpiox_server_drain *drain = &server->files[file].drain;
+    free(drain->pages);
+    drain->pages = NULL;
+    drain->count = drain->next = 0;
+    drain->restores = drain->orphaned = false;
+    atomic_fetch_and(&record_of(server, file)->flags, ~MPIOX_FILE_DRAINING);
+}
+
+/* It is open already, or was just closed. */
 static void join_record(mpiox_server *server, int32_t file, const mpiox_slot *slot)
 {
     mpiox_file_record *record = record_of(server, file);
@@ -492,7 +520,10 @@ static void join_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
         mpiox_server_discard_copies(server, file); /* it has got its name: they are of no use any more */
     if (slot->arg[0] & MPIOX_FILE_WRITABLE && !(slot->arg[0] & MPIOX_FILE_COPIED))
         atomic_fetch_and(&record->flags, ~MPIOX_FILE_COPIED);
-    atomic_fetch_add(&record->openers, 1);
+    if (atomic_load(&record->flags) & MPIOX_FILE_DRAINING)
+        stop_draining(server, file);
+    else
+        atomic_fetch_add(&record->openers, 1);
     atomic_fetch_or(&record->flags, (int32_t)slot->arg[0]);
 }
 
@@ -516,7 +547,7 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
         join_record(server, file, slot);
     }
     if (!take_handle(&server->files[file], storage, access, left)) {
-        atomic_fetch_sub(&record_of(server, file)->openers, 1);
+        give_up(server, file, false);
         return MPIOX_E_FULL;
     }
     slot->file = file;
@@ -525,9 +556,8 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
     return MPIOX_OK;
 }
 
-/* Its parts are not all there from now on; what it is closed with says when they are. Another thread may be just saying
- * that they are, of an earlier close: this comes after it. False: it could not, or the folder is not the one in which
- * the file was opened. */
+/* Its parts are not all there from now on; what it is closed with says when they are. False: it could not, or the
+ * folder is not the one in which the file was opened. */
 static bool begin_staging(mpiox_server *server, const mpiox_slot *slot)
 {
     mpiox_storage *storage = server->files[slot->file].storage;
@@ -535,8 +565,6 @@ static bool begin_staging(mpiox_server *server, const mpiox_slot *slot)
     char room[PATH_MAX];
     const char *path = mpiox_server_staging_path(server, slot->file, room);
     pthread_mutex_unlock(&server->lock);
-    while (atomic_load(&server->files[slot->file].drain.ending))
-        poll(NULL, 0, 1);
     const bool is_in_folder = mpiox_storage_staging_has_name(path, record->device, record->inode),
                begun = is_in_folder && mpiox_storage_staging_begin(path, server->options.delegate) == 0;
     if (begun)
@@ -545,22 +573,6 @@ static bool begin_staging(mpiox_server *server, const mpiox_slot *slot)
     if (begun)
         atomic_fetch_or(&record->flags, MPIOX_FILE_HIDDEN);
     return begun;
-}
-
-/* The opener leaves. The last one leaves its place to the drain; a record that was made for it goes, and touches no
- * staging name. */
-static void give_up(mpiox_server *server, int32_t file, bool was_made)
-{
-    mpiox_file_record *record = record_of(server, file);
-    if (atomic_load(&record->openers) > 1) {
-        atomic_fetch_sub(&record->openers, 1);
-        return;
-    }
-    if (was_made)
-        atomic_fetch_and(&record->flags, ~(MPIOX_FILE_HIDDEN | MPIOX_FILE_SCRATCH));
-    if (was_made && mpiox_server_close_alone(server, file))
-        return;
-    mpiox_server_begin_drain(server, file);
 }
 
 /* The delegate is going to have bytes of a file with a staging name, or copies of them. */
