@@ -99,6 +99,21 @@ def test_a_job_is_killed_that_has_opened_what_it_had_closed(tmp_path: pathlib.Pa
     assert names(files) == {"file"} and whole(files / "file") == CONTENT
 
 
+def test_each_rank_makes_the_same_file(tmp_path: pathlib.Path) -> None:
+    """Alone and at once: one makes it, and the others open it."""
+    code = """
+        comm.Barrier()
+        fh = MPI.File.Open(MPI.COMM_SELF, path, MPI.MODE_CREATE | MPI.MODE_WRONLY)
+        fh.Write_at(comm.rank * n, bytes([65 + comm.rank]) * n)
+        fh.Close()
+    """
+    files = tmp_path / "files"
+    with job(program(code, files), tmp_path / "log", hints()) as running:
+        assert running.status(LIMIT_S) == 0 and not running.left(GRACE_S), running.text()
+        assert "mpiio_ext" not in running.text(), running.text()
+    assert names(files) == {"file"} and whole(files / "file") == CONTENT
+
+
 @pytest.mark.parametrize(("delegates", "per_node"), [(1, 0), (1, 1), *slow((2, 1))])
 def test_scratch_files_are_found_when_all_delegates_have_died(tmp_path: pathlib.Path, delegates: int,
                                                               per_node: int) -> None:  # fmt: skip

@@ -310,7 +310,7 @@ static int look_for_owners(const char *staging)
 {
     const int fd = open_parts(staging, O_RDWR);
     if (fd < 0) /* ENOENT: it is just being made, or somebody has removed what lies beside it */
-        return errno == ENOENT ? EAGAIN : errno;
+        return errno == ENOENT ? ENODATA : errno;
     const int code = mpiox_storage_guard(fd, MPIOX_GUARD_LOOK);
     close(fd);
     return code != 0 ? code : look_for_writers(staging);

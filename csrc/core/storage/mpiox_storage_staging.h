@@ -46,7 +46,8 @@ bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t devic
 bool mpiox_storage_staging_is_unnamed(const char *staging, uint64_t device, uint64_t inode);
 /* This process may have bytes of it, until the descriptor that is returned is closed. -1: that cannot be said. */
 int mpiox_storage_staging_guard(const char *staging);
-/* A leftover gets the staging name `aside`. 0 or an errno, EAGAIN where somebody may have bytes of it. */
+/* A leftover gets the staging name `aside`. 0 or an errno: EAGAIN where somebody has bytes of it, ENODATA
+ * where nothing says so. */
 int mpiox_storage_staging_set_aside(const char *staging, char *aside, size_t bytes);
 /* The staging name that a file has by now, which had this one; its own where it is not found by another. */
 void mpiox_storage_staging_find(const char *staging, uint64_t device, uint64_t inode, char *found, size_t bytes);

@@ -531,7 +531,8 @@ static bool settle_names(MPI_Comm comm, const char *filename, int amode, opening
     *name = mpiox_mpi_staging_name(&o->staging, filename, room);
     const mpiox_mpi_subfiles_opening subfiles = subfiles_opening(filename, amode, o, room);
 
-    if (o->subfiles.late && !mpiox_mpi_subfiles_start(comm, &subfiles, &o->subfiles, &own->writer))
+    if (o->staging.error.code == MPIOX_OK && o->subfiles.late &&
+        !mpiox_mpi_subfiles_start(comm, &subfiles, &o->subfiles, &own->writer))
         return false;
     mpiox_mpi_subfiles_await(*name, &o->subfiles);
     o->choice.subfiles = o->subfiles.is;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mpiox_handlers.h"
@@ -21,6 +22,8 @@
 #include "mpiox_storage_subfiles_files.h"
 
 enum { FRAMES = 24 }; /* of callers, from the MPI call on */
+
+enum { fresh_s = 1 };
 
 enum { look_pause_ms = 20, refused_pause_ms = 100 };
 
@@ -59,7 +62,9 @@ static int refuse(mpiox_error *error, int code)
 {
     const char *what = "open (what I/O delegates have of it cannot be written, and stays with them)";
 
-    if (code == EAGAIN)
+    if (code == EBUSY)
+        what = "open (another job writes a file of this name: `mpiio-ext delegates wait`)";
+    else if (code == EAGAIN)
         what = "open (it is written, and who has its subfiles open keeps it from its name)";
     else if (code == ENODATA)
         what = "open (it does not get its name: see `mpiio-ext delegates wait`)";
@@ -198,14 +203,28 @@ static void tell_of_pnetcdf(const char *filename)
                 filename);
 }
 
-/* What a killed job has left gets another name. */
-static void set_aside(const char *filename, const char *name)
+/* Was the file changed just now, by this node's clock? Who makes it may not have said so yet. */
+static bool is_fresh(const char *name)
+{
+    struct stat status;
+    const time_t now = time(NULL);
+
+    return lstat(name, &status) == 0 && status.st_ctime >= now - fresh_s && status.st_ctime <= now + fresh_s;
+}
+
+/* What a killed job has left gets another name. 0, EAGAIN: others have it, or are just making it, or EEXIST: it stays,
+ * for nobody knows. */
+static int set_aside(const char *filename, const char *name)
 {
     char aside[PATH_MAX];
+    const int code = !is_there(name)  ? ENOENT
+                     : is_fresh(name) ? EAGAIN
+                                      : mpiox_storage_staging_set_aside(name, aside, sizeof aside);
 
-    if (is_there(name) && mpiox_storage_staging_set_aside(name, aside, sizeof aside) == 0)
+    if (code == 0)
         fprintf(stderr, "mpiio_ext: %s: %s was left by a job that was killed; it is called %s from now on\n", filename,
                 name, aside);
+    return code == 0 || code == ENOENT ? 0 : code == EAGAIN ? EAGAIN : EEXIST;
 }
 
 /* Rank 0, what it has made: by the folder in which it did, whatever that is called now. May lie in `room`. */
@@ -264,26 +283,30 @@ static bool does_not_suit(const mpiox_mpi_staging_opening *opening, const mpiox_
            !suits_library(opening->filename, name);
 }
 
-static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *service, mpiox_mpi_staging *out)
+/* False: others have such a file, and it is to be tried again until then. They may be ranks of this job, whose
+ * delegates have it soon; else the opening is refused. */
+static bool make(const mpiox_mpi_staging_opening *opening, const mpiox_service *service, double until,
+                 mpiox_mpi_staging *out)
 {
     char name[PATH_MAX];
-    int code = ENAMETOOLONG;
-
     const bool fits = mpiox_storage_staging_name(opening->filename, name, sizeof name) &&
                       suits_library(opening->filename, name);
+    int code = fits ? set_aside(opening->filename, name) : ENAMETOOLONG;
 
-    if (fits)
-        set_aside(opening->filename, name);
-    out->folder = fits ? mpiox_storage_staging_folder(name) : 0;
-    if (fits && opening->subfiles) {
-        code = is_there(name) ? EEXIST : 0;
-        out->parts = code == 0 ? service->count : 0;
-    } else if (fits) {
-        code = make_one(opening, service, name, out);
-    }
+    out->folder = code == 0 ? mpiox_storage_staging_folder(name) : 0;
+    if (code == 0 && opening->subfiles)
+        out->parts = service->count;
+    else if (code == 0 && (code = make_one(opening, service, name, out)) == EEXIST)
+        code = EAGAIN;
     if (code != 0 && out->folder > 0) {
         close(out->folder);
         out->folder = 0;
+    }
+    if (code == EAGAIN && mpiox_now() > until)
+        refuse(&out->error, EBUSY);
+    if (code == EAGAIN) {
+        poll(NULL, 0, look_pause_ms);
+        return out->error.code != MPIOX_OK;
     }
     out->hidden = code == 0;
     out->made = out->hidden && !opening->subfiles;
@@ -291,6 +314,7 @@ static void make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
         tell_of_pnetcdf(opening->filename);
     out->scratch = out->made && opening->hints->close == MPIOX_CLOSE_NEVER;
     out->unnamed = code;
+    return true;
 }
 
 /* It is open by its own name, by which others would take it for a whole one. */
@@ -305,35 +329,40 @@ static void tell_of_unnamed(const char *filename, int code)
             filename, exists ? name : "", exists ? " exists" : strerror(code));
 }
 
+/* What the job's delegates have of it. */
+static void look(const mpiox_mpi_staging_opening *opening, mpiox_service *service, mpiox_forwarded_hold **hold,
+                 mpiox_mpi_staging *out)
+{
+    int why;
+
+    if (service == NULL || !mpiox_mpi_path_is_posix(opening->filename) || !mpiox_forwarded_may_hold(service))
+        return;
+    *hold = find(service, mpiox_mpi_path(opening->filename), MPIOX_HOLD_TO_OPEN, out->patience, &out->hidden, &why);
+    out->held = *hold != NULL;
+    out->scratch = out->held && mpiox_forwarded_hold_is_scratch(*hold);
+    if (why != 0)
+        refuse(&out->error, why);
+    else if (out->held && !goes_through(opening))
+        flush(*hold, out->patience, &out->error);
+    if (out->error.code == MPIOX_OK && does_not_suit(opening, out))
+        mpiox_error_set(&out->error, MPIOX_E_IO, ENAMETOOLONG, -1, -1,
+                        "open (by the name that it has until it is written)");
+}
+
 mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *opening, mpiox_forwarded_hold **hold)
 {
     mpiox_service *service = mpiox_service_current();
     const int32_t patience = opening->hints->drain_patience;
+    const double until = mpiox_now() + whole_s;
     mpiox_mpi_staging out = {.patience = patience < whole_s ? patience : whole_s};
-    int why;
 
     *hold = NULL;
     mpiox_error_clear(&out.error);
-    if (service != NULL && mpiox_mpi_path_is_posix(opening->filename) && mpiox_forwarded_may_hold(service)) {
-        *hold = find(service, mpiox_mpi_path(opening->filename), MPIOX_HOLD_TO_OPEN, out.patience, &out.hidden, &why);
-        out.held = *hold != NULL;
-        out.scratch = out.held && mpiox_forwarded_hold_is_scratch(*hold);
-        if (why != 0)
-            refuse(&out.error, why);
-        else if (out.held && !goes_through(opening))
-            flush(*hold, out.patience, &out.error);
-        if (out.error.code == MPIOX_OK && does_not_suit(opening, &out))
-            mpiox_error_set(&out.error, MPIOX_E_IO, ENAMETOOLONG, -1, -1,
-                            "open (by the name that it has until it is written)");
-    }
-    if (service == NULL && may_be_adopted(opening))
-        out.late = true;
-    if (out.error.code != MPIOX_OK || out.hidden || !is_to_be_hidden(opening))
-        return out;
-    if (service != NULL)
-        make(opening, service, &out);
-    else
-        out.late = true;
+    do {
+        look(opening, service, hold, &out);
+        out.late = service == NULL && (may_be_adopted(opening) || is_to_be_hidden(opening));
+    } while (service != NULL && out.error.code == MPIOX_OK && !out.held && !out.hidden && is_to_be_hidden(opening) &&
+             !make(opening, service, until, &out));
     return out;
 }
 
@@ -341,6 +370,7 @@ bool mpiox_mpi_staging_start(MPI_Comm comm, const mpiox_mpi_staging_opening *ope
 {
     const char *reason;
     mpiox_service *service = mpiox_service_get(comm, opening->hints, &reason);
+    const double until = mpiox_now() + whole_s;
     bool hidden;
     int rank = 0, why;
 
@@ -349,9 +379,9 @@ bool mpiox_mpi_staging_start(MPI_Comm comm, const mpiox_mpi_staging_opening *ope
         mpiox_forwarded_hold_end(
             find(service, mpiox_mpi_path(opening->filename), MPIOX_HOLD_TO_LOOK, 0, &hidden, &why));
     if (rank == 0 && is_to_be_hidden(opening)) {
-        if (service != NULL)
-            make(opening, service, staging);
-        if (!staging->hidden && !opening->subfiles)
+        while (service != NULL && !make(opening, service, until, staging)) {
+        }
+        if (!staging->hidden && staging->error.code == MPIOX_OK && !opening->subfiles)
             make_striped(opening, opening->filename, staging);
     }
     return PMPI_Bcast(staging, sizeof *staging, MPI_BYTE, 0, comm) == MPI_SUCCESS;
