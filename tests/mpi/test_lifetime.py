@@ -110,6 +110,16 @@ def test_never_closed(extension: str, family: str, tmp_path: pathlib.Path, ranks
     assert [row["kind"] for row in rows] == ["run"]
 
 
+@pytest.mark.parametrize("case", ["left", "closed", "behind"])
+def test_never_closed_is_told(extension: str, tmp_path: pathlib.Path, case: str) -> None:
+    """One line for a file of all ranks, and for rank 0's own; none for what other attributes close."""
+    launch = mpi_run([mpi_program("ending"), tmp_path / "file", case], 2, preload=True, timeout_s=60)
+    told = [line for line in launch.stderr.splitlines() if "not closed before MPI_Finalize" in line]
+    names = [tmp_path / f"file.{name}" for name in ("world", "0")] if case == "left" else []
+    assert sorted(told) == sorted(f"mpiio_ext: {name}: not closed before MPI_Finalize: call MPI_File_close"
+                                  for name in names), launch.describe()  # fmt: skip
+
+
 def test_ending_native(family: str, tmp_path: pathlib.Path) -> None:
     """The control of the program."""
     for case in ["closed", "behind"] + (["reopened"] if family == "openmpi" else []):

@@ -12,6 +12,7 @@
  */
 #include <mpi.h>
 #include <pthread.h>
+#include <stdio.h>
 
 #include "mpiox_typemap_mpi.h"
 #include "mpiox_datatype.h"
@@ -31,12 +32,35 @@
 #define EXPORT __attribute__((visibility("default")))
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool prepared;
+static bool prepared, seen_from_init;
 
 static void finish_accesses(mpiox_handle *handle, void *context)
 {
     (void)context;
     mpiox_nonblocking_drain(handle);
+}
+
+/* One line for each file of several ranks, and for those that rank 0 of all has alone. */
+static void tell_unclosed(mpiox_handle *handle, void *context)
+{
+    const int *world_rank = context;
+    const char *fate = handle->file == NULL     ? ""
+                       : handle->file->staging  ? "; it keeps its hidden name"
+                       : handle->writer != NULL ? "; its subfiles stay unfinished"
+                                                : "";
+
+    if (handle->rank == 0 && (handle->ranks > 1 || *world_rank == 0))
+        fprintf(stderr, "mpiio_ext: %s: not closed before MPI_Finalize: call MPI_File_close%s\n", handle->path, fate);
+}
+
+static void finish_files(void)
+{
+    int rank = 0;
+
+    mpiox_handle_each(finish_accesses, NULL);
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (seen_from_init) /* else other attributes may close them yet */
+        mpiox_handle_each(tell_unclosed, &rank);
 }
 
 /* With MPI_COMM_WORLD. */
@@ -57,7 +81,7 @@ static int clean_up(MPI_Comm comm, int key, void *value, void *extra)
     (void)key;
     (void)value;
     (void)extra;
-    mpiox_handle_each(finish_accesses, NULL);
+    finish_files();
     mpiox_mpi_run_finalize();
     mpiox_forwarded_end();
     mpiox_service_finalize();
@@ -88,6 +112,7 @@ static void begun(int result)
 {
     mpiox_preload_check preload;
 
+    seen_from_init = !prepared;
     mpiox_finalize_prepare();
     if (result != MPI_SUCCESS)
         return;
