@@ -78,6 +78,43 @@ static int class_of(const mpiox_error *error)
     }
 }
 
+/* Own texts, the same under each MPI library: MPICH tells under the standard ABI what other classes are. For a class of
+ * the MPI library's own errors it is asked all the same. */
+static const char *text_of_class(int error_class, char room[MPI_MAX_ERROR_STRING])
+{
+    static const struct {
+        int error_class;
+        const char *text;
+    } texts[] = {
+        {MPI_ERR_ACCESS, "MPI_ERR_ACCESS: permission denied"},
+        {MPI_ERR_ARG, "MPI_ERR_ARG: invalid argument"},
+        {MPI_ERR_BAD_FILE, "MPI_ERR_BAD_FILE: invalid file name"},
+        {MPI_ERR_BUFFER, "MPI_ERR_BUFFER: invalid buffer"},
+        {MPI_ERR_COUNT, "MPI_ERR_COUNT: invalid count"},
+        {MPI_ERR_FILE_EXISTS, "MPI_ERR_FILE_EXISTS: the file exists"},
+        {MPI_ERR_FILE_IN_USE, "MPI_ERR_FILE_IN_USE: the file is in use"},
+        {MPI_ERR_IO, "MPI_ERR_IO: input or output failed"},
+        {MPI_ERR_NOT_SAME, "MPI_ERR_NOT_SAME: arguments differ between ranks"},
+        {MPI_ERR_NO_MEM, "MPI_ERR_NO_MEM: no memory is left"},
+        {MPI_ERR_NO_SPACE, "MPI_ERR_NO_SPACE: no space left on device"},
+        {MPI_ERR_NO_SUCH_FILE, "MPI_ERR_NO_SUCH_FILE: no such file"},
+        {MPI_ERR_OTHER, "MPI_ERR_OTHER: another error"},
+        {MPI_ERR_QUOTA, "MPI_ERR_QUOTA: the quota is used up"},
+        {MPI_ERR_READ_ONLY, "MPI_ERR_READ_ONLY: the file or its file system is read-only"},
+        {MPI_ERR_TYPE, "MPI_ERR_TYPE: invalid datatype"},
+        {MPI_ERR_UNSUPPORTED_DATAREP, "MPI_ERR_UNSUPPORTED_DATAREP: unsupported data representation"},
+        {MPI_ERR_UNSUPPORTED_OPERATION, "MPI_ERR_UNSUPPORTED_OPERATION: unsupported operation"},
+    };
+    int length = 0;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (texts[i].error_class == error_class)
+            return texts[i].text;
+    room[0] = '\0';
+    PMPI_Error_string(error_class, room, &length);
+    return room;
+}
+
 /* A code of the class that may take a new text, or the class itself when no more can be made. Under the lock. */
 static int code_of_class(int error_class)
 {
@@ -113,14 +150,14 @@ static bool takes_text(int code, int error_class, const char *text)
 
 int mpiox_mpi_error_code(const char *path, const mpiox_error *error)
 {
-    char class_text[MPI_MAX_ERROR_STRING] = "", detail[1024], text[sizeof detail + MPI_MAX_ERROR_STRING + 2];
-    int error_class = class_of(error), length = 0, code;
-    PMPI_Error_string(error_class, class_text, &length);
+    char room[MPI_MAX_ERROR_STRING], detail[1024], text[sizeof detail + MPI_MAX_ERROR_STRING + 2];
+    const int error_class = class_of(error);
+    int code;
     if (error->sys_errno == 0 && error->mpi_code != MPI_SUCCESS) /* an erroneous call, not a failed one */
         snprintf(detail, sizeof detail, "rank %d: %s (%.300s)", (int)error->rank, error->what, path);
     else
         mpiox_error_text(error, path, detail, (int64_t)sizeof detail);
-    snprintf(text, sizeof text, "%s: %s", class_text, detail);
+    snprintf(text, sizeof text, "%s: %s", text_of_class(error_class, room), detail);
     text[MPI_MAX_ERROR_STRING - 1] = '\0';
     pthread_mutex_lock(&lock);
     code = code_of_class(error_class);
