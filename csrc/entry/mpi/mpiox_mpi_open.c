@@ -697,14 +697,11 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
 /* All ranks have closed a file of subfiles. 0, or the same *error on all of them. */
 static int make_whole(mpiox_handle *handle, mpiox_topology *topology, bool fine, mpiox_error *error)
 {
-    const char *name = handle->rank == 0 && handle->amode & MPI_MODE_DELETE_ON_CLOSE ? handle->path : NULL;
-    int code;
-
-    mpiox_mpi_subfiles_end(handle->writer, fine, error);
+    if (handle->amode & MPI_MODE_DELETE_ON_CLOSE)
+        mpiox_mpi_subfiles_delete(handle->writer, error);
+    else
+        mpiox_mpi_subfiles_end(handle->writer, fine, error);
     handle->writer = NULL;
-    code = name != NULL ? mpiox_mpi_subfiles_remove(name) : 0;
-    if (code != 0 && error->code == MPIOX_OK)
-        mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "deleting a file of subfiles");
     return mpiox_topology_agree_error(topology, error);
 }
 
@@ -735,7 +732,7 @@ int mpiox_mpi_close(MPI_File *fh)
             mpiox_handle_spent(handle, MPIOX_SPENT_SYNC, begun);
         mpiox_mpi_report_close(handle);
         if (handle->forwarded != NULL && mpiox_forwarded_closes_behind(handle->forwarded))
-            mpiox_posix_note_closed(handle->path);
+            mpiox_posix_note_closed(mpiox_file_place(handle->file));
         mpiox_forwarded_free(handle->forwarded);
         mpiox_collective_free(handle->collective);
         const bool fine = all_came(handle, topology);

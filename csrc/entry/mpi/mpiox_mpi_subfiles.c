@@ -566,6 +566,27 @@ int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *er
     return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "close (the index of subfiles)");
 }
 
+int mpiox_mpi_subfiles_delete(mpiox_mpi_writer *writer, mpiox_error *error)
+{
+    mpiox_storage_subfiles now;
+    const char *why;
+
+    *error = (mpiox_error){.code = MPIOX_OK};
+    if (writer == NULL)
+        return MPIOX_OK;
+    if (writer->guard >= 0) /* NFS keeps the name of a file that is open */
+        close(writer->guard);
+    writer->guard = -1;
+    int code = mpiox_storage_subfiles_read(writer->index.index, &now, &why);
+    if (code == 0 && now.id == writer->index.id)
+        code = mpiox_storage_subfiles_remove(&now);
+    mpiox_storage_subfiles_free(&now);
+    drop(writer);
+    return code == 0 || code == ENOENT || code == EILSEQ
+               ? MPIOX_OK
+               : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "deleting a file of subfiles");
+}
+
 /* ---- for others -------------------------------------------------------------------------------------------------- */
 
 int mpiox_mpi_subfiles_beginning(const char *filename)

@@ -62,6 +62,8 @@ void mpiox_mpi_subfiles_synced(mpiox_mpi_writer *writer);
 /* Rank 0, after all ranks have closed it, or could not open it: `whole`, what was written is in the subfiles. Local,
  * blocking; NULL-safe; 0 or MPIOX_E_IO. `writer` is freed. */
 int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *error);
+/* The same, and the file goes, unless its name is gone, or another file has it by now. */
+int mpiox_mpi_subfiles_delete(mpiox_mpi_writer *writer, mpiox_error *error);
 /* Rank 0: no delegate serves the file that was made by its staging name; it gets its own, being written. Local. */
 void mpiox_mpi_subfiles_reveal(mpiox_mpi_writer *writer);
 /* A file in memory that begins as a file that is stored as several does, for who looks past MPI for its format. Its

@@ -42,9 +42,10 @@ static int find_closed(const struct stat *status)
 
 void mpiox_posix_note_closed(const char *path)
 {
+    char name[PATH_MAX];
     struct stat status;
 
-    if (stat(path, &status) != 0 || find_closed(&status) >= 0)
+    if (mpiox_storage_staging_final(path, name, sizeof name) || stat(path, &status) != 0 || find_closed(&status) >= 0)
         return;
     const unsigned at = atomic_fetch_add(&next_closed, 1) % MPIOX_CACHE_MAX_FILES;
 
@@ -97,10 +98,9 @@ typedef struct search {
 static void compare(mpiox_handle *handle, void *context)
 {
     search *mine = context;
-    char staging[PATH_MAX];
     struct stat status;
 
-    mine->found |= mpiox_storage_staging_name(handle->path, staging, sizeof staging) && stat(staging, &status) == 0 &&
+    mine->found |= handle->file != NULL && stat(mpiox_file_place(handle->file), &status) == 0 &&
                    status.st_dev == mine->wanted.st_dev && status.st_ino == mine->wanted.st_ino;
 }
 

@@ -45,7 +45,7 @@ static void barrier_one(mpiox_forwarded *forwarded, int32_t owner, bool stable, 
 static void end_staging(mpiox_forwarded *forwarded, int32_t owner)
 {
     const mpiox_file *file = forwarded->file;
-    char *path = file->staging ? mpiox_real_path(file->path) : NULL;
+    char *path = file->staging ? mpiox_real_path(mpiox_file_place(file)) : NULL;
     mpiox_error ignored;
     struct stat status;
     bool renamed;

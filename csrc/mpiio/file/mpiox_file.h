@@ -29,7 +29,7 @@ typedef struct mpiox_file {
     mpiox_storage *storage;
     mpiox_hints hints;
     mpiox_layout layout;    /* rank 0's, the same on every rank */
-    char *path, *real_path; /* as given; absolute (several nodes only, may be NULL) */
+    char *path, *real_path; /* as given; absolute, where it is not or there are several nodes (may be NULL) */
     bool subfiles;          /* path is the index of a file that is stored as several (mpiox_storage_subfiles_index.h) */
     bool staging;           /* path is a staging name (mpiox_storage_staging.h); set by who opens it */
     bool unnamed;           /* it was made, and there was no staging name for it: the same */
@@ -56,6 +56,12 @@ typedef struct mpiox_file {
     mpiox_independent_counters independent;
     mpiox_stats stats;
 } mpiox_file;
+
+/* By which it is found whatever folder the program is in. */
+static inline const char *mpiox_file_place(const mpiox_file *file)
+{
+    return file->real_path ? file->real_path : file->path;
+}
 
 typedef struct mpiox_outcome {
     int64_t bytes;     /* data bytes of this rank that were transferred (less than length at the end of the file) */

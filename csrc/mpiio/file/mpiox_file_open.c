@@ -123,13 +123,13 @@ static int open_here(mpiox_file *file, const char *path, const mpiox_file_choice
     file->path = path ? strdup(path) : NULL;
     if (!file->path)
         return MPIOX_E_NOMEM;
-    const int code = open_storage(file, path, &error);
+    if (path[0] != '/' || !mpiox_topology_one_node(file->topology)) /* the program may change its folder */
+        file->real_path = mpiox_real_path(path);
+    const int code = open_storage(file, mpiox_file_place(file), &error);
     if (code != MPIOX_OK) {
         *changed = has_changed(file, path, choice, &error);
         return code;
     }
-    if (!mpiox_topology_one_node(file->topology)) /* the program may change its folder */
-        file->real_path = mpiox_real_path(path);
     if (mpiox_storage_pin(file->storage, NULL) != MPIOX_OK)
         return MPIOX_E_IO;
     *changed = has_changed(file, path, choice, &error);
