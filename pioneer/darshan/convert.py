@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import MpiioExtError
@@ -115,10 +116,12 @@ def _moment(batch: pa.RecordBatch, pattern: str, *, end: bool) -> int | None:
 
 
 def _start(head: own.Head) -> int:
-    """Return when a process began to count: when it had MPI, or when its trace was begun."""
+    """Return when a process began to count: when it had MPI, or with its first call, during which its trace is made."""
     first = next(_batches(head), None)
-    moment = None if first is None else _moment(first[0], "MPI_Init(_thread)?", end=True)
-    return head.started_ns if moment is None else moment
+    if first is None:
+        return head.started_ns
+    moment = _moment(first[0], "MPI_Init(_thread)?", end=True)
+    return min(head.started_ns, pc.min(first[0]["timestamp"]).as_py()) if moment is None else moment
 
 
 def _rank_of(head: own.Head, rank: int, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> _Rank:

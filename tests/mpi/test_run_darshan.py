@@ -46,6 +46,16 @@ def run(
     return run_bounded(command, env=base_environment(), timeout_s=120, check=check and not wait)
 
 
+@pytest.mark.parametrize("dxt", [True, False])
+def test_the_first_call_of_a_program_without_mpi_counts(extension: str, tmp_path: pathlib.Path, dxt: bool) -> None:
+    """It is what makes the trace, which begins with it."""
+    code = "import os; [os.close(os.open(name, os.O_CREAT | os.O_WRONLY)) for name in 'pqr']"
+    command = [*RUN, f"--darshan={tmp_path / 'log'}", *(["--darshan-dxt"] if dxt else []), "--only", f"{tmp_path}/*"]
+    run_bounded([*command, "--", sys.executable, "-c", code], env=base_environment(), timeout_s=60, cwd=tmp_path)
+    found = read_records(tmp_path / "log")
+    assert [found["POSIX", str(tmp_path / name), 0]["POSIX_OPENS"] for name in "pqr"] == [1, 1, 1]
+
+
 @pytest.mark.parametrize(("outside", "dxt"), [(True, True), (False, False)], ids=["run_mpiexec", "mpiexec_run"])
 def test_a_log_of_a_run(program: str, extension: str, tmp_path: pathlib.Path, outside: bool, dxt: bool) -> None:
     """Of a trace, and of recordings where not every access is asked for."""
