@@ -49,7 +49,7 @@ from mpiio_ext.pioneer.engine.rank_views import RankViews
 from mpiio_ext.pioneer.operations import SECOND_NAMES, WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
-from mpiio_ext.pioneer.path.short import MOVED
+from mpiio_ext.pioneer.path.short import MOVED, moved_in_extra
 from mpiio_ext.pioneer.path.views import View
 from mpiio_ext.pioneer.profile import find_sessions
 
@@ -88,6 +88,7 @@ class Plan:
     offset, size : bytes; an offset of -1 is the file pointer; of a view its displacement.
     place : of writes what the bytes are counted from; 0 where that is not known.
     end : of reads the byte of the file that they do not go beyond, -1: not known.
+    moved : of reads the bytes that they have moved in the trace, where these are fewer than `size`; else -1.
     slack : ns.
     start_ns : that the rank begins after the first one; not in `slack`.
     failed_before : the call has failed in the trace, too.
@@ -125,6 +126,7 @@ class Plan:
     through: NDArray[np.int32]
     stream: NDArray[np.int64]
     slack: NDArray[np.int64]
+    moved: NDArray[np.int64]
     failed_before: NDArray[np.bool_]
     meets: NDArray[np.int32]
     meets_after: int
@@ -466,7 +468,7 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
     met = np.searchsorted(planner.meetings, arrays["ids"], side="right").astype(np.int32)
     errors = pc.fill_null(pc.match_substring(path.table["extra"].cast("string"), '"errno":'), False).to_numpy()
     return Plan(
-        **arrays, failed_before=errors[arrays["ids"]],
+        **arrays, moved=moved_in_extra(path.table["extra"])[arrays["ids"]], failed_before=errors[arrays["ids"]],
         meets=np.diff(met, prepend=np.int32(0)), meets_after=planner.meetings.size - int(met.max(initial=0)),
         paths=list(planner.numbers), communicators=list(planner.communicators), views=list(planner.view_numbers),
         in_force=planner.in_force, slots=planner.handles.count,

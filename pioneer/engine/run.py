@@ -74,8 +74,9 @@ def needed_files(plan: Plan) -> dict[str, int]:
     position: dict[int, int] = {}
     written: set[int] = set()
     copying = {OPERATIONS.get(name) for name in COPIES}
+    sizes = np.where(plan.moved < 0, plan.size, plan.moved)  # input that was open before the trace has no offsets
     for operation, file, second, slot, size, end in zip(
-        plan.operation.tolist(), plan.file.tolist(), plan.second.tolist(), plan.slot.tolist(), plan.size.tolist(),
+        plan.operation.tolist(), plan.file.tolist(), plan.second.tolist(), plan.slot.tolist(), sizes.tolist(),
         plan.end.tolist(), strict=True,
     ):  # fmt: skip
         if operation in reading and file >= 0 and file not in written:

@@ -19,7 +19,7 @@ from mpiio_ext.pioneer.engine.flags import open_flags
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import make_plan
-from mpiio_ext.pioneer.engine.run import waits
+from mpiio_ext.pioneer.engine.run import needed_files, waits
 from mpiio_ext.pioneer.operations import operation_of
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
@@ -220,6 +220,13 @@ def test_opens_that_the_trace_lacks(tmp_path: pathlib.Path) -> None:
     assert (plan.offset[1], plan.offset[3], plan.slack.sum()) == (8, 3, 11)
     assert plan.flags[0] & os.O_CREAT
     assert plan.flags[0] & os.O_ACCMODE == os.O_WRONLY
+
+
+def test_input_that_was_open_before_the_trace_is_as_long_as_it_was(tmp_path: pathlib.Path) -> None:
+    """Its offsets are not known; reads ask for blocks, the last of which are short."""
+    path = grouped([{"operation": "read", "file": "a", "owner": "root", "groups": 1, "g0": (None, 4096, 0), **more}
+                    for more in ({}, {"extra": {"moved": 100}}, {"extra": {"moved": 0}})])  # fmt: skip
+    assert needed_files(make_plan(path, 0, 4, Places(tmp_path))) == {str(tmp_path / "a"): 4196}
 
 
 def test_a_path_that_leads_out(tmp_path: pathlib.Path) -> None:
