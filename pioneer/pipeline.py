@@ -269,8 +269,10 @@ class Pipeline:
     def _sanitize(self) -> None:
         info = sanitize_to(self._at("sanitized.parquet"), self.trace, self.reader, only=self.only, say=self.warn,
                            progress=lambda rows: self.say("sanitize", f"{rows:,} rows"))  # fmt: skip
-        if info.left_out:
-            self.warn(info.left_out)
+        for line in (info.left_out, *(problem.why for source in info.sources for problem in source.loss.problems[:1]
+                                      if not source.loss.skipped)):  # fmt: skip
+            if line:
+                self.warn(line)
         if info.skipped:
             first = next((f"; see {source.path}, line {problem.line}: {problem.why}" for source in info.sources
                           for problem in source.loss.problems if source.loss.skipped), "")  # fmt: skip

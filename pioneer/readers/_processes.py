@@ -35,14 +35,18 @@ class Family:
     Attributes
     ----------
     process : thread -> the first thread of its process, of threads that were seen being made.
+    children : processes that others have made.
     """
 
     process: dict[int, int] = field(default_factory=dict)
+    children: set[int] = field(default_factory=set)
 
     def add(self, parent: int, child: int, is_thread: bool) -> None:
         """Take in that a thread has made another, or a process."""
         own = self.process.setdefault(parent, parent)
         self.process[child] = own if is_thread else child
+        if not is_thread:
+            self.children.add(child)
 
     def process_of(self, thread: int) -> int:
         """Return the process of a thread; one that nobody has made is one itself."""

@@ -4,8 +4,9 @@ Problem.    Calls of threads are cut into two lines; with -ff the threads of a p
 Algorithm.  Lines by the parser in C (csrc/tools/pioneer/mpiox_rawtrace_text.h). With -ff the files of a rank are read
 side by
             side and merged by time.
-Ranks.      Files RANK or RANK.THREAD behind a common name: these. Else processes, told apart by the lines of clone and
-            fork, in the order of their numbers; start strace once for each rank and put the rank into the name.
+Ranks.      Files RANK or RANK.THREAD behind a common name, or NAME.0 alone: these. Else processes, told apart by the
+            lines of clone and fork, in the order of their numbers; a line says so. Start strace once for each rank and
+            put the rank into the name: then it has the processes that it makes.
 Guarantee.  Every line is a row, part of one, a signal or exit, or is counted in Loss.
 Missing.    ``depth`` and MPI calls. Without -y the file of a call that has a descriptor; without -T durations, except
             of calls in two lines. Strings that strace cut (-s) are marked ``cut`` in ``extra``. Relative names stay so
@@ -21,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from mpiio_ext.common.units import count_text
 from mpiio_ext.pioneer.readers._files import CHUNK_BYTES, begin_of, chunks_of, files_of, ranks_by_name, telling
 from mpiio_ext.pioneer.readers._order import merged, ordered
 from mpiio_ext.pioneer.readers._processes import Family, Threads, children_of, order_ranks
@@ -67,6 +69,8 @@ def _family_of(files: Sequence[Path]) -> Family:
 
 def _group(files: Sequence[Path]) -> tuple[list[list[Path]], bool, Family]:
     """Return the files of each rank, whether names have told the ranks, and which threads are of which process."""
+    if len(files) == 1 and re.search(r"\.0(?:\.gz)?$", files[0].name):  # no process has this number
+        return [list(files)], True, Family()
     if len(files) < 2 or any(_has_numbers(path) for path in files):
         ranks = ranks_by_name([path.name for path in files])
         if ranks is None:
@@ -119,6 +123,12 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     info.sources = [
         Source(path=str(path), rank=rank if told else -1) for rank, files in enumerate(groups) for path in files
     ]
+
+    if family.children:
+        who = count_text(len(family.children), "process was", "processes were")
+        info.sources[0].loss.add(0, f"{who} made by another one of this trace, and each counts as a rank: start strace"
+                                 " once for each rank, with -o NAME.RANK (NAME.0 for one), to have its children in it",
+                                 count=0)  # fmt: skip
 
     def rows() -> Iterator[pa.RecordBatch]:
         start = 0

@@ -10,9 +10,11 @@ import subprocess
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from mpiio_ext.cli import main
 from mpiio_ext.pioneer.readers import find_reader, ltrace, strace
 from support.traces import is_sorted, rows_of, table_of
 
@@ -263,9 +265,15 @@ def test_one_file_with_several_processes(tmp_path: pathlib.Path) -> None:
         "12 1000000000.3 <... clone3 resumed>}, 88) = 13 <0.1>\n"
         "13 1000000000.4 close(1) = 0 <0.1>\n"
     )
-    _, table = table_of(strace, write(tmp_path, "t", text))
+    info, table = table_of(strace, write(tmp_path, "t", text))
     places = list(zip(table["rank"].to_pylist(), table["thread"].to_pylist(), strict=True))
     assert places == [(0, 0), (1, 0), (1, 1)]
+    (problem,) = info.sources[0].loss.problems
+    assert problem.why.startswith("1 process was made by another one of this trace, and each counts as a rank")
+    info, table = table_of(strace, write(tmp_path, "t.0", text))
+    assert set(table["rank"].to_pylist()) == {0} and info.ranks == 1 and info.sources[0].loss.problems == []
+    words = ["pioneer", "path", str(tmp_path / "t"), "-o", str(tmp_path / "path.parquet")]
+    assert "1 process was made by another one" in CliRunner().invoke(main, words).output
 
 
 @pytest.mark.parametrize(
