@@ -38,6 +38,7 @@ from mpiio_ext.pioneer.engine.coverage import (
     reason_of,
 )
 from mpiio_ext.pioneer.engine.existing import existing_files
+from mpiio_ext.pioneer.engine.extents import own_values
 from mpiio_ext.pioneer.engine.flags import open_flags
 from mpiio_ext.pioneer.engine.handles import Requests, handles_of
 from mpiio_ext.pioneer.engine.meetings import meetings
@@ -164,20 +165,6 @@ def reading_numbers() -> list[int]:
 # ---- offsets ---------------------------------------------------------------------------------------------------------
 
 
-def _own_values(path: WorkloadPath, name: str, rank: int, group: int) -> NDArray[np.int64]:
-    """Return offsets or sizes of this rank, -1 where they are not known."""
-    own = pc.fill_null(path.table[f"{name}_{group}"], -1).to_numpy()
-    other = path.info.representatives[group]
-    if group == 0 or name != "offset" or rank == other:
-        return np.asarray(own)
-    root = pc.fill_null(path.table[f"{name}_0"], -1).to_numpy()
-    apart = own - root
-    moved = root + apart // max(1, other) * rank
-    known = (path.words("owner") == "shared") & (own >= 0) & (root >= 0) & (apart % max(1, other) == 0) & (moved >= 0)
-    found: NDArray[np.int64] = np.where(known, moved, own)
-    return found
-
-
 def _offsets_in_parts(path: WorkloadPath, parts: Parts, group: int, own: NDArray[np.int64]) -> list[int]:
     """Return the offsets of this rank, -1 where they are not known: in files of communicators by its place in them."""
     found: list[int] = own.tolist()
@@ -222,11 +209,12 @@ class Planner:
         self.owners, self.groups = path.words("owner").tolist(), table["groups"].to_numpy()
         # lists, since elements of arrays take several times as long to get
         self.everybody = (self.groups == (1 << path.group_count) - 1).tolist()
-        self.offsets = _offsets_in_parts(path, self.parts, self.group, _own_values(path, "offset", rank, self.group))
+        own = self.views.offsets_of_copy(own_values(path, "offset", rank, self.group), rank, self.group)
+        self.offsets = _offsets_in_parts(path, self.parts, self.group, own)
         self.in_stream = pc.fill_null(path.table[f"offset_{self.group}"], -1).to_pylist()
         self.implied: set[int] = set()  # sessions whose open is not in the trace
         self.dealt: set[int] = set()  # of `in_force`: views of which each group has its own
-        self.sizes = _own_values(path, "size", rank, self.group).tolist()
+        self.sizes = own_values(path, "size", rank, self.group).tolist()
         self.numbers: dict[str, int] = {}
         self.known: dict[str, int] = {}  # the same by the name in the path
         self.view_numbers: dict[str, int] = {}

@@ -6,7 +6,8 @@ Algorithm. With N ranks in the trace, rank r has the part of rank r modulo N, in
            behind everything that N ranks touch through views or at offsets, at a multiple of 1 MiB. The part of a rank
            that is no representative is reckoned from the root's and the one of its group's representative: tiles of
            arrays by their numbers (`next_tile`), anything else by the distance of the first bytes. Plain views are no
-           parts: they move by that distance, however many ranks there are. In a file that a part of the ranks have
+           parts: they move by that distance, however many ranks there are, unless what ranks access through them lies
+           among one another (`extents`). So do offsets (`offsets_of_copy`). In a file that a part of the ranks have
            opened together a rank counts by its place among these (`parts`).
 Guarantee. Of N ranks that are all representatives each copy has every view as it was. No view is made up that MPI
            refuses: its bytes ascend where those of the path's views do, and its displacement is not negative. A rank
@@ -17,18 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow.compute as pc
+import numpy as np
+from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.engine.extents import Extents, extents_of, own_values
 from mpiio_ext.pioneer.engine.parts import Parts
-from mpiio_ext.pioneer.operations import DATA, Operation, Role
+from mpiio_ext.pioneer.operations import Operation
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.document import PathInfo
 from mpiio_ext.pioneer.path.file_types import next_tile
 from mpiio_ext.pioneer.path.views import View, views_of_groups
 from mpiio_ext.pioneer.profile.sessions import Sessions
-
-_ALIGNMENT = 1 << 20
-_MOVING = DATA | {Role.BEGIN}
 
 
 def _tell_apart(views: Sequence[View]) -> bool:
@@ -42,7 +42,7 @@ def _likely_group(views: Sequence[View], group: int, place: int, info: PathInfo,
 
 
 def view_of_rank(
-    views: Sequence[View], group: int, rank: int, info: PathInfo, taking_part: int = -1
+    views: Sequence[View], group: int, rank: int, info: PathInfo, taking_part: int = -1, *, among: bool = False
 ) -> tuple[View, int]:
     """Return the view of a rank of a group, in the first copy of the file, and the number of its copy.
 
@@ -53,12 +53,13 @@ def view_of_rank(
     rank : may be beyond those that were traced.
     info : of the path.
     taking_part : groups that set a view, bit by bit; the others' are not known.
+    among : the parts of the ranks lie among one another (`extents`).
     """
     own = views[group]
     if rank == info.representatives[group]:
         return own, 0
     copy, place = 0, rank
-    if _tell_apart(views) and not all(view.type.is_plain for view in views):
+    if _tell_apart(views) and (among or not all(view.type.is_plain for view in views)):
         copy, place = divmod(rank, info.traced)
         group = _likely_group(views, group, place, info, taking_part)
         own = views[group]
@@ -80,7 +81,14 @@ class RankViews:
         self, path: WorkloadPath, kinds: Sequence[Operation], sessions: Sessions, parts: Parts | None = None
     ) -> None:
         self._path, self._kinds, self._sessions, self._parts = path, kinds, sessions, parts
-        self._lengths: dict[str, int] | None = None
+        self._extents: Extents | None = None
+
+    @property
+    def extents(self) -> Extents:
+        """What the ranks that were traced touch; looked at once, where there are more."""
+        if self._extents is None:
+            self._extents = extents_of(self._path, self._kinds, self._sessions.of.tolist(), self._ends)
+        return self._extents
 
     def set_by(self, row: int, group: int, rank: int) -> tuple[View, bool] | None:
         """Return the view that an MPI_File_set_view sets, and whether views tell ranks apart; None: it is not told."""
@@ -89,12 +97,11 @@ class RankViews:
             return None
         taking_part = self._path.table["groups"][row].as_py()
         info, place = self._seen(row) or (self._path.info, rank)
-        view, copy = view_of_rank(views, group, place, info, taking_part)
         file = self._path.table["file"][row].as_py()
+        among = place >= info.traced and file in self.extents.among
+        view, copy = view_of_rank(views, group, place, info, taking_part, among=among)
         if copy and file is not None and not Template(file).has_rank:
-            if self._lengths is None:
-                self._lengths = self._measured()
-            view = View(view.displacement + copy * self._lengths[file], view.text, view.type)
+            view = View(view.displacement + copy * self.extents.lengths[file], view.text, view.type)
         return view, _tell_apart(views)
 
     def _seen(self, row: int) -> tuple[PathInfo, int] | None:
@@ -110,28 +117,25 @@ class RankViews:
         return [[view, view_of_rank(views, group, max(info.members[group], default=0), info)[0]]
                 for group, view in enumerate(views)]  # fmt: skip
 
-    def _measured(self) -> dict[str, int]:
-        """Return how much of each file the ranks that were traced touch, bytes, rounded up to the alignment."""
-        table, groups = self._path.table, self._path.group_count
-        files = table["file"].to_pylist()
-        columns = [pc.fill_null(table[f"{name}_{group}"], -1).to_pylist()
-                   for group in range(groups) for name in ("offset", "size")]  # fmt: skip
-        found: dict[str, int] = {}
-        in_force: dict[int, list[list[View]]] = {}
-        for row, (file, session) in enumerate(zip(files, self._sessions.of.tolist(), strict=True)):
-            ends = [0]
-            if self._kinds[row].name == "MPI_File_set_view":
-                views = self._ends(row)
-                if views is not None:
-                    in_force[session] = views
-                    ends += [view.end_of(view.type.size) for pair in views for view in pair]
-            elif self._kinds[row].role in _MOVING:
-                for group in range(groups):
-                    offset, size = columns[2 * group][row], columns[2 * group + 1][row]
-                    if offset >= 0 and size > 0:
-                        through = in_force.get(session)
-                        behind = offset + size
-                        ends += [behind] if through is None else [view.end_of(behind) for view in through[group]]
-            if file is not None:
-                found[file] = max(found.get(file, 0), *ends)
-        return {file: -(-end // _ALIGNMENT) * _ALIGNMENT for file, end in found.items()}
+    def offsets_of_copy(self, own: NDArray[np.int64], rank: int, group: int) -> NDArray[np.int64]:
+        """Return the offsets of a rank, `own`, of which those beyond the ranks that were traced are in a copy.
+
+        Parameters
+        ----------
+        own : by the distance of the accesses, however many ranks there are; -1 where they are not known.
+        rank, group : whose.
+        """
+        info = self._path.info
+        copy, place = divmod(rank, info.traced)
+        rows = self.extents.by_offset if copy else np.zeros(0, np.int64)
+        if not rows.size:
+            return own
+        near = next((number for number, ranks in enumerate(info.members) if place in ranks), group)
+        sizes, likely = (own_values(self._path, "size", place, one)[rows] for one in (group, near))
+        moved, other = (own_values(self._path, "offset", place, one)[rows] for one in (group, near))
+        moved = np.where((other >= 0) & (sizes == likely), other, moved)
+        files = self._path.words("file")[rows].tolist()
+        found: NDArray[np.int64] = own.copy()
+        found[rows] = np.where(own[rows] >= 0, moved + copy * np.array([self.extents.lengths[file] for file in files]),
+                               own[rows])  # fmt: skip
+        return found
