@@ -23,10 +23,13 @@ comm, folder = MPI.COMM_WORLD, sys.argv[1]
 name = folder + "/file"
 RDONLY, RDWR, CREATE = MPI.MODE_RDONLY, MPI.MODE_RDWR, MPI.MODE_CREATE
 
-def failed(function, *arguments):
+MERGE = "mpiio-ext subfiles merge"
+
+def failed(function, *arguments, says=""):
     try:
         function(*arguments)
     except MPI.Exception as error:
+        assert says in str(error), error
         return error.Get_error_class()
     return MPI.SUCCESS
 
@@ -153,9 +156,11 @@ PROGRAMS = {
         """,
     "other representations": """
         fh = MPI.File.Open(comm, name, RDWR | CREATE)
-        assert failed(fh.Set_view, 0, MPI.INT, MPI.INT, "external32") == MPI.ERR_UNSUPPORTED_DATAREP
+        assert failed(fh.Set_view, 0, MPI.INT, MPI.INT, "external32", says=MERGE) == MPI.ERR_UNSUPPORTED_DATAREP
         fh.Write_at_all(5000 * comm.rank, mine(5000))
         fh.Close()
+        sequential = RDONLY | MPI.MODE_SEQUENTIAL
+        assert failed(MPI.File.Open, comm, name, sequential, says=MERGE) == MPI.ERR_UNSUPPORTED_OPERATION
         """,
     "per node": """
         info = MPI.Info.Create()

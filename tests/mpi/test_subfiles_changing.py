@@ -109,7 +109,7 @@ def test_an_index_that_the_mpi_library_would_have(tmp_path: pathlib.Path) -> Non
     """With mpiox_enable=false it is refused whenever it is met, and stays as it was."""
     subfiles.store(tmp_path / "new", DATA, 4, 1000)
     for line in run(tmp_path, "RDWR", "new", "*:mpiox_enable=false"):
-        assert "subfiles need mpiio_ext: mpiox_enable is false" in line
+        assert "stored as subfiles, and mpiox_enable is false" in line and "mpiio-ext subfiles merge" in line
     assert subfiles.read(tmp_path / "file") == DATA
 
 

@@ -106,9 +106,10 @@ static mpiox_mpi_subfiles_opening subfiles_opening(const char *filename, int amo
         .amode = amode,
         .hints = &o->hints,
         .wanted = o->wanted,
-        .why_not = o->few_descriptors  ? "few descriptors are left (ulimit -n)"
-                   : !o->hints.enabled ? "mpiox_enable is false"
-                                       : "this opening is the MPI library's",
+        .why_not = o->few_descriptors            ? "few descriptors (ulimit -n)"
+                   : !o->hints.enabled           ? "mpiox_enable is false"
+                   : amode & MPI_MODE_SEQUENTIAL ? "MPI_MODE_SEQUENTIAL asks for one"
+                                                 : "the MPI library opens it",
         .staging = o->staging.hidden ? mpiox_mpi_staging_name(&o->staging, filename, room) : NULL,
         .parts = o->staging.parts};
 }

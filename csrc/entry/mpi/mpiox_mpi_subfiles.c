@@ -356,7 +356,7 @@ static bool examine(const mpiox_mpi_subfiles_opening *opening, const char *path,
     } else if (code != 0 && code != EILSEQ) {
         fail(out, code, "open (the index of subfiles)");
     } else if (code == 0 && !opening->wanted) {
-        snprintf(what, sizeof what, "open (subfiles need mpiio_ext: %s)", opening->why_not);
+        snprintf(what, sizeof what, "open (stored as subfiles, and %s: mpiio-ext subfiles merge it)", opening->why_not);
         mpiox_error_set(&out->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, what);
     } else if (code == 0) {
         done = open_index(opening, &index, out, writer);

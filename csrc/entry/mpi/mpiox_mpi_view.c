@@ -192,8 +192,9 @@ int mpiox_mpi_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Dat
         }
         if (handle->subfiles) {
             put_back(handle, &view, was_ours);
-            return mpiox_mpi_raise_problem(handle, native ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_ERR_UNSUPPORTED_DATAREP,
-                                           "MPI_File_set_view: of subfiles this library takes no such view");
+            return mpiox_mpi_raise_problem(
+                handle, native ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_ERR_UNSUPPORTED_DATAREP,
+                "MPI_File_set_view: stored as subfiles, no such view: mpiio-ext subfiles merge it");
         }
     }
     if (!handle->all_ours || handle->shares_views) {

@@ -34,8 +34,7 @@ static _Atomic int64_t *word(mpiox_file *file, uint32_t view)
 
 static char *hidden_path(const mpiox_file *file)
 {
-    const char *data = mpiox_file_place(file), *slash = strrchr(data, '/'),
-               *base = slash ? slash + 1 : data;
+    const char *data = mpiox_file_place(file), *slash = strrchr(data, '/'), *base = slash ? slash + 1 : data;
     const size_t room = strlen(data) + 80;
     char *path = malloc(room);
     if (path)
