@@ -141,8 +141,8 @@ def logs(
     else:
         for number, one in enumerate(jobs, 1):
             if len(jobs) > 1:
-                paths = list(map(str, one.paths.values()))
-                names = f"job {number}" if anonymous else ", ".join([*paths[:3], *(["…"] if paths[3:] else [])])
+                own = list(map(str, one.paths.values()))
+                names = f"job {number}" if anonymous else ", ".join([*own[:3], *(["…"] if own[3:] else [])])
                 echo_styled([(names, {"bold": True})])
             _tell(one.told(found, anonymous, low_bandwidth), output, as_json, interactive)
     if all(is_empty(one.tables) for one in jobs):
