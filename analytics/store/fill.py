@@ -45,7 +45,7 @@ from mpiio_ext.analytics.store.scan import scan
 from mpiio_ext.analytics.store.zones import Days, zone_notes
 from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.common.extras import install_line
-from mpiio_ext.common.progress import progress
+from mpiio_ext.common.progress import LINES_S, progress
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags, Whole
@@ -372,7 +372,9 @@ def _convert_all(filler: _Filler, logs: pa.Table, quiet: bool | None) -> None:
     filler.staging.mkdir(parents=True, exist_ok=True)
     count = filler.plan.todo.num_rows
     shown = None if quiet is None else not quiet
-    with Pool(filler.setup.workers, filler.setup.timeout_s) as pool, progress(count, shown=shown) as advance:
+    lines_s = 0.0 if quiet else LINES_S
+    with (Pool(filler.setup.workers, filler.setup.timeout_s) as pool,
+          progress(count, shown=shown, every_s=lines_s, step="log", name="mpiio-ext analyze init") as advance):
         found = _digest(filler, pool)
         same = mark_duplicates(filler.plan.todo, found, logs, filler.plan.replaced)
         filler.plan = dataclasses.replace(filler.plan, todo=filler.plan.todo.append_column("digest", found))

@@ -78,7 +78,7 @@ def progress_of_rank_0(
     about : whether the number of rows is not known for certain
     """
     if comm.rank != 0:
-        return progress(steps, shown=False)
+        return progress(steps, shown=False, every_s=0.0)
     width = terminal_width(2)
     return progress(steps, shown=width is not None if shown is None else shown, width=width or 100, step="row",
                     every_s=LINES_S if shown is None else 0.0, name="mpiio-ext bench", about=about)  # fmt: skip

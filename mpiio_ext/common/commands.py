@@ -18,11 +18,12 @@ import errno
 import importlib
 import itertools
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -42,6 +43,13 @@ HELP = {"help_option_names": ["-h", "--help"]}
 HELPS = Path(__file__).with_name("help.txt")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Put(Protocol):
+    """Puts a JSON text where it belongs; see `json_result`."""
+
+    def __call__(self, text: str, done: bool = True) -> None:
+        """Put it; `done`: it is the last one."""
 
 
 def all_of(function: Command, options: Sequence[Any]) -> Command:
@@ -113,8 +121,10 @@ def renamed(old: str, new: str, form: str = "{}", **named: Any) -> Callable[[Com
 
 
 @contextlib.contextmanager
-def json_result(as_json: bool, output: Path | None = None) -> Iterator[Callable[[str], None]]:
+def json_result(as_json: bool, output: Path | None = None) -> Iterator[Put]:
     """Yield what puts the JSON where it belongs; other text of the block goes to standard error where JSON is printed.
+
+    What is put before the end (`done` is false) is kept in the file, where there is one.
 
     Parameters
     ----------
@@ -133,12 +143,11 @@ def json_result(as_json: bool, output: Path | None = None) -> Iterator[Callable[
         check_target(output)
     printed = sys.stdout
 
-    def put(text: str) -> None:
-        if output is None:
-            echo(text, printed)
-        else:
+    def put(text: str, done: bool = True) -> None:
+        if output is not None:
             write_whole(output, text + "\n")
-            echo(f"wrote {output}")
+        if done:
+            echo(*((text, printed) if output is None else (f"wrote {output}",)))
 
     with contextlib.redirect_stdout(sys.stderr) if as_json and output is None else contextlib.nullcontext():
         yield put
@@ -199,6 +208,31 @@ def said(*others: type[Exception], status: int = UNUSABLE) -> Iterator[None]:
         tell(f"the output cannot be written: {error.strerror}")
         _let_go()
         raise SystemExit(FAILED) from error
+
+
+@contextlib.contextmanager
+def sigterm_as_interrupt() -> Iterator[None]:
+    """Take SIGTERM for Ctrl-C within the block, so that what is there until then can be printed."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[list[KeyboardInterrupt]]:
+    """Let Ctrl-C and SIGTERM end the block alone; the list has what has ended it, for who then prints what is there."""
+    interrupted: list[KeyboardInterrupt] = []
+    with sigterm_as_interrupt():
+        try:
+            yield interrupted
+        except KeyboardInterrupt as error:
+            interrupted.append(error)
 
 
 def _let_go() -> None:

@@ -11,6 +11,9 @@ from typing import Protocol
 
 from mpiio_ext.common.printing import echo, make_console
 
+#: A line so often where there is no bar, s.
+LINES_S = 30.0
+
 
 class Advance(Protocol):
     """Moves the bar."""
@@ -58,7 +61,7 @@ class _Place:
 
 @contextlib.contextmanager
 def progress(
-    total: float, *, shown: bool | None = None, width: int | None = None, step: str = "", every_s: float = 0.0,
+    total: float, *, shown: bool | None = None, width: int | None = None, step: str = "", every_s: float = LINES_S,
     name: str = "", about: bool = False,
 ) -> Iterator[Advance]:
     """Show a bar within the block; yield the function that moves it.
@@ -121,8 +124,9 @@ class _Lines:
         self._place.move(by, to, of)
         now_s = time.monotonic()
         left = self._place.left_s(left_s)
-        if not self._every_s or now_s - self._last_s < self._every_s or left is None:
+        if not self._every_s or now_s - self._last_s < self._every_s:
             return
         self._last_s = now_s
-        line = f"{self._place.count(self._step, self._between)}, about {left:,.0f} s left{f': {text}' if text else ''}"
+        line = self._place.count(self._step, self._between) + ("" if left is None else f", about {left:,.0f} s left")
+        line += f": {text}" if text else ""
         echo(f"{self._name}: {line}" if self._name else line, err=True)

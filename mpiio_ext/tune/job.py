@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import os
 import re
-import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext._load import family, get_library
+from mpiio_ext.common.commands import sigterm_as_interrupt
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.progress import progress
 from mpiio_ext.errors import MpiioExtError
@@ -162,10 +162,6 @@ def check_library() -> None:
         raise TuneError(f"the library {library} is missing: build and install mpiio_ext again (`make build`)")
 
 
-def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001  (a signal handler's arguments)
-    raise KeyboardInterrupt
-
-
 def tune(job: Job, asked: Plan, log: Path, before: str | None) -> Result:
     """Run all phases, with SIGTERM taken for Ctrl-C, and show a bar on a terminal.
 
@@ -194,9 +190,8 @@ def tune(job: Job, asked: Plan, log: Path, before: str | None) -> Result:
     if job.options.subfiles:
         runner = MergingRunner(runner, job.fresh)
     begin_s, best = time.monotonic(), float("inf")
-    previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with progress(float(asked.budget_s)) as advance:
+        with sigterm_as_interrupt(), progress(float(asked.budget_s), name="mpiio-ext tune") as advance:
 
             def notify(record: Record) -> None:
                 nonlocal best
@@ -210,7 +205,6 @@ def tune(job: Job, asked: Plan, log: Path, before: str | None) -> Result:
     finally:
         if served is not None:
             served.close()
-        signal.signal(signal.SIGTERM, previous)
 
 
 def _asks_for_delegates() -> bool:

@@ -219,7 +219,7 @@ def test_logs_need_no_set_up(tmp_path: pathlib.Path) -> None:
 def test_logs_that_cannot_be_read_are_told_and_others_diagnosed(folder: pathlib.Path) -> None:
     broken = str(folder / "logs" / "broken.darshan")
     done = run(["logs", broken, str(LOGS / SAMPLE)])
-    assert done.exit_code == 0 and "broken.darshan: skipped" in done.stderr and "550 GB" in done.stdout
+    assert done.exit_code == 1 and "broken.darshan: skipped" in done.stderr and "550 GB" in done.stdout
     assert run(["logs", broken]).exit_code == 2
 
 
@@ -234,7 +234,7 @@ def test_a_log_without_files_says_that_nothing_could_be_diagnosed(tmp_path: path
     run(["logs", str(cut), "-o", str(tmp_path / "cut.html")])
     assert "Nothing could be diagnosed" in Page((tmp_path / "cut.html").read_text()).text
     both = run(["logs", str(cut), str(LOGS / PLAIN)])
-    assert both.exit_code == 0 and both.stdout.count("Nothing could be diagnosed") == 1
+    assert both.exit_code == 1 and both.stdout.count("Nothing could be diagnosed") == 1
 
 
 def test_several_logs_are_one_json_document() -> None:

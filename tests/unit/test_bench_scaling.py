@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -281,6 +283,50 @@ def test_compare_results():
     assert write["ratio_raw"] == pytest.approx(10)
     assert write["memory_growth_bytes"]["ours_openmpi"] == 9
     assert json.loads(json.dumps(results)) == results
+
+
+def interrupted(monkeypatch, folder: Path, module, kernel, number: int, launch: int, words: list[str]):
+    """Run a command, and send it a signal at a launch; return its result, and the text of its file before that."""
+    before: list[str] = []
+
+    def run(peer: Peer, case: Case) -> Outcome:
+        if len(before) == launch:
+            before.append(out.read_text() if out.exists() else "")
+            os.kill(os.getpid(), number)
+        before.append("")
+        return kernel(peer, case)
+
+    monkeypatch.setattr(module, "some_installations", lambda: [INSTALLATION])
+    monkeypatch.setattr(module, "run_benchmark", run)
+    out = folder / "out.json"
+    done = CliRunner().invoke(module.command, [*words, "--path", str(folder), "--json", "-o", str(out)])
+    return done, before[launch], json.loads(out.read_text())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_compare_that_is_interrupted_has_what_was_measured(monkeypatch, tmp_path: Path, number: int) -> None:
+    """Rows that are done are in the file before the end; the table has the others as far as they go."""
+    words = ["--quick", *(f"--pattern={name}" for name in list(compare.PATTERNS)[:3])]
+    # Nine launches of a pattern: four native peers are tried, of which one fails.
+    done, before, document = interrupted(monkeypatch, tmp_path, compare, Records(), number, 9 + 5, words)
+    assert done.exit_code == 130, done.output + repr(done.exception)
+    first, second, third = list(compare.PATTERNS)[:3]
+    assert {row["pattern"] for row in json.loads(before)["results"]} == {first}
+    rows = [row for row in document["results"] if row["pattern"] == second]
+    assert len(document["results"]) == 6 and rows[0]["absent"]["raw"] == "interrupted"
+    assert "ompio" in rows[0]["present"] and third not in {row["pattern"] for row in document["results"]}
+    assert ": interrupted" in done.stdout and "mpiio-ext: interrupted\n" in done.stderr
+    assert f"{compare.PATTERNS[first].title}, write, MB/s: " in done.stderr
+
+
+def test_scaling_that_is_interrupted_has_what_was_measured(monkeypatch, tmp_path: Path) -> None:
+    words = ["--quick", "--series", "ranks_inter64", "--rank-counts", "1,2,3", "--rounds", "1", "--repeats", "1"]
+    launch = len(peers(1)) + 1
+    done, before, document = interrupted(monkeypatch, tmp_path, scaling, Kernel(), signal.SIGTERM, launch, words)
+    assert done.exit_code == 130, done.output + repr(done.exception)
+    assert {row["ranks"] for row in json.loads(before)["results"]} == {1}
+    assert {row["ranks"] for row in document["results"]} == {1, 2} and "MB/s" in done.stdout
+    assert "mpiio-ext: interrupted\n" in done.stderr
 
 
 def test_compare_counts_closing_where_data_is_written_behind():

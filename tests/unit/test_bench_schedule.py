@@ -72,7 +72,11 @@ def test_progress_in_a_log_is_a_line_now_and_then(monkeypatch, capsys):
         advance(by=0, of=30)
     assert capsys.readouterr().err.splitlines() == [
         "bench: row 8 of 40, about 64 s left: case 7", "bench: row 16 of 40, about 48 s left: case 15"]
-    with progress(1, shown=False) as advance:
+    with progress(9, shown=False) as advance:  # no end is known before the first step
+        clock[0] += 31.0
+        advance("tried", by=0)
+    assert capsys.readouterr().err == "0/9: tried\n"
+    with progress(1, shown=False, every_s=0.0) as advance:
         clock[0] += 100.0
         advance("nothing is said")
     assert capsys.readouterr().err == ""

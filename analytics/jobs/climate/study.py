@@ -22,6 +22,7 @@ from mpiio_ext.analytics.jobs.regimes.explain import Difference, explain, named
 from mpiio_ext.analytics.jobs.regimes.partition import REGIMES, Partition, Rules, partition
 from mpiio_ext.analytics.jobs.statistics.correlation import NORMALISED, Correlation, correlation_table
 from mpiio_ext.analytics.jobs.table import PERFORMANCE, Jobs
+from mpiio_ext.common.progress import progress
 
 #: What is told of the coverage of each history.
 COVERAGE = ("coverage_factor_bw", "contention_bw", "contention_opens", "contention_stats", "contention_ops")
@@ -85,9 +86,13 @@ def study(
     whole : also correlations and regimes, which the watch alone does not need.
     """  # fmt: skip
     every = histories(table)
-    watched = watch(every, options)
     target = NORMALISED if options.target == PERFORMANCE else options.target
-    partitions = [partition(history, rules) for history in every] if whole else []
+    partitions = []
+    with progress(len(every) if whole else 0, step="history", name="mpiio-ext analyze climate") as advance:
+        watched = watch(every, options)
+        for history in every if whole else ():
+            advance(f"regimes of {name_of(history.motif, history.system, history.scale)}")
+            partitions.append(partition(history, rules))
     made = Study(table=table, steps=steps, every=every, watched=watched, partitions=partitions, correlations=[],
                  differences=[], options=options, rules=rules)  # fmt: skip
     if not whole:

@@ -15,7 +15,7 @@ import json
 import statistics
 import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,19 @@ from mpiio_ext.bench.compare.launches import (
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations, with_delegates
 from mpiio_ext.bench.kernels.pattern import MicroForm
-from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_option, json_result, renamed, said
+from mpiio_ext.common.commands import (
+    HELP,
+    JsonCommand,
+    Put,
+    interruptible,
+    json_file_option,
+    json_option,
+    json_result,
+    renamed,
+    said,
+)
 from mpiio_ext.common.options import Duration, Size
+from mpiio_ext.common.printing import echo
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
 from mpiio_ext.common.units import amount_text
@@ -158,8 +169,8 @@ def _record(into: Measurement, records: Sequence[dict[str, Any]], *, until_close
         into.memory_growth_bytes = max(into.memory_growth_bytes, record["memory_growth_bytes"])
 
 
-def measure(peers: Sequence[Peer], options: Options, advance: Callable[[str], None],
-            run: Run = run_benchmark) -> Measurements:
+def measure(peers: Sequence[Peer], options: Options, advance: Callable[[str], None], run: Run = run_benchmark,
+            found: Measurements | None = None, keep: Callable[[str], None] = lambda _: None) -> Measurements:
     """Run everything.
 
     Parameters
@@ -168,12 +179,14 @@ def measure(peers: Sequence[Peer], options: Options, advance: Callable[[str], No
     options : what is run
     advance : called before each launch with words for people
     run : launches the micro-benchmark
+    found : gets the result, for who is interrupted; None: a new one
+    keep : called with each pattern once it is done
 
     Returns
     -------
     {(pattern, peer name): Measurement}
     """
-    found: Measurements = {}
+    found = {} if found is None else found
     for pattern in options.patterns:
         for peer in peers:
             size, reason = options.file_bytes, ""
@@ -190,7 +203,26 @@ def measure(peers: Sequence[Peer], options: Options, advance: Callable[[str], No
                                           limit_s=4 * options.limit_s))
                 measurement.reason = outcome.reason
                 _record(measurement, outcome.records, until_close=peer.until_close)
+        keep(pattern)
     return found
+
+
+def _begun(found: Measurements, peers: Sequence[Peer], options: Options) -> list[str]:
+    """Return the patterns that have figures; peers that were not reached have a reason."""
+    patterns = [pattern for pattern in options.patterns
+                if any(found[key].write_mbytes_per_s for key in found if key[0] == pattern)]
+    for pattern in patterns:
+        for peer in peers:
+            one = found.setdefault((pattern, peer.name), Measurement(file_bytes=options.file_bytes))
+            one.reason = one.reason or ("" if one.write_mbytes_per_s else "interrupted")
+    return patterns
+
+
+def _lines(results: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line for each result: what is known of it should this process be killed."""
+    for one in results:
+        speeds = ", ".join(f"{name} {speed:,.0f}" for name, speed in one["mbytes_per_s"].items())
+        yield f"{PATTERNS[one['pattern']].title}, {one['op']}, MB/s: {speeds or '–'}"
 
 
 # ---- results ---------------------------------------------------------------------------------------------------------
@@ -349,9 +381,12 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
     )
 
 
-def run_compare(options: Options, *, put: Callable[[str], None] | None, plot_path: Path | None,
+def run_compare(options: Options, *, put: Put | None, plot_path: Path | None,
                 place: Place | None = None) -> list[dict[str, Any]]:
-    """Measure, print, and write the files; returns the results list. `place`: where to launch, None: this machine."""
+    """Measure, print, and write the files; returns the results list. `place`: where to launch, None: this machine.
+
+    Interrupted, also by SIGTERM, it prints and writes what is there, and raises KeyboardInterrupt.
+    """
     console = console_of_results()
     installations = some_installations()
     peers = [peer for installation in installations for peer in peers_of(installation, options.ranks)]
@@ -359,16 +394,30 @@ def run_compare(options: Options, *, put: Callable[[str], None] | None, plot_pat
     peers = [replace(peer, hints=peer.hints | options.hints) if peer.ours else peer for peer in peers]
     peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))
     console.print("peers of: " + ", ".join(i.version for i in installations), highlight=False)
-    with progress(len(peers) * len(options.patterns) * options.rounds) as advance:
-        found = measure(peers, options, advance, place.run if place else run_benchmark)
-    results = summarize(found, peers, options.patterns)
-    _print(console, results, peers, _title(options))
-    if place:
-        _print_network(console, results, peers)
-    if put is not None:
+    found: Measurements = {}
+
+    def store(results: Sequence[dict[str, Any]], **end: Any) -> None:
         document = {"environment": _environment(installations, options), "peers": {p.name: p.title for p in peers},
                     "results": results}
-        put(json.dumps(document, indent=1))
+        if put is not None:
+            put(json.dumps(document, indent=1), **end)
+
+    def keep(pattern: str) -> None:
+        for line in _lines(summarize(found, peers, [pattern])):
+            echo(line, err=True)
+        store(summarize(found, peers, _begun(found, peers, options)), done=False)
+
+    with interruptible() as interrupted, progress(
+        len(peers) * len(options.patterns) * options.rounds, name="mpiio-ext bench compare"
+    ) as advance:
+        measure(peers, options, advance, place.run if place else run_benchmark, found, keep)
+    results = summarize(found, peers, _begun(found, peers, options) if interrupted else options.patterns)
+    _print(console, results, peers, _title(options) + (": interrupted" if interrupted else ""))
+    if place:
+        _print_network(console, results, peers)
+    store(results)
+    if interrupted:
+        raise interrupted[0]
     if plot_path is not None:
         _plot(results, peers, plot_path)
     return results

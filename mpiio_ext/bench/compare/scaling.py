@@ -29,8 +29,18 @@ from mpiio_ext.bench.compare.launches import (
     scratch_file,
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations
-from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_option, json_result, renamed
+from mpiio_ext.common.commands import (
+    HELP,
+    JsonCommand,
+    Put,
+    interruptible,
+    json_file_option,
+    json_option,
+    json_result,
+    renamed,
+)
 from mpiio_ext.common.options import Counts, Duration, Size
+from mpiio_ext.common.printing import echo
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
 
@@ -197,7 +207,8 @@ def launches_of(points: Sequence[Point], peers: Callable[[int], list[Peer]], opt
 
 
 def measure(points: Sequence[Point], peers: Callable[[int], list[Peer]], options: Options,
-            advance: Callable[[str], None], run: Run = run_benchmark) -> Found:
+            advance: Callable[[str], None], run: Run = run_benchmark, found: Found | None = None,
+            keep: Callable[[Point], None] = lambda _: None) -> Found:
     """Run everything.
 
     Parameters
@@ -207,8 +218,10 @@ def measure(points: Sequence[Point], peers: Callable[[int], list[Peer]], options
     options : limits and numbers of repetitions
     advance : called before each launch with words for people
     run : launches the micro-benchmark
+    found : gets the result, for who is interrupted; None: a new one
+    keep : called with each point once it is done
     """
-    found: Found = {}
+    found = {} if found is None else found
     dropped: dict[tuple[str, str], str] = {}
     for point in points:
         there = peers(point.ranks)
@@ -227,6 +240,7 @@ def measure(points: Sequence[Point], peers: Callable[[int], list[Peer]], options
                 if outcome.exhausted and peer.native:
                     axis = f"{point.ranks} ranks" if not point.series.startswith("pieces") else f"{point.pieces} pieces"
                     dropped[point.series, peer.name] = f"dropped at {axis}: {outcome.reason}"
+        keep(point)
     return found
 
 
@@ -343,23 +357,45 @@ def _print(results: Sequence[dict[str, Any]], peers: Sequence[Peer]) -> None:
             console.print(line, highlight=False)
 
 
-def run_scaling(options: Options, *, put: Callable[[str], None] | None, plot_path: Path | None) -> list[dict[str, Any]]:
-    """Measure, print, and write the files; returns the results list."""
+def run_scaling(options: Options, *, put: Put | None, plot_path: Path | None) -> list[dict[str, Any]]:
+    """Measure, print, and write the files; returns the results list.
+
+    Interrupted, also by SIGTERM, it prints and writes what is there, and raises KeyboardInterrupt.
+    """
     installations = some_installations()
 
     def peers(ranks: int) -> list[Peer]:
         return [peer for installation in installations for peer in peers_of(installation, ranks)]
 
     points = plan(options)
-    with progress(launches_of(points, peers, options)) as advance:
-        found = measure(points, peers, options, advance)
-    results = summarize(found, points, peers, options.rounds)
     titles = {peer.name: peer.title for peer in peers(options.ranks)}
-    _print(results, peers(options.ranks))
-    if put is not None:
+    found: Found = {}
+
+    def begun() -> list[dict[str, Any]]:
+        there = [point for point in points if any(found[key].rounds for key in found if key[0] == point)]
+        return summarize(found, there, peers, options.rounds)
+
+    def store(results: Sequence[dict[str, Any]], **end: Any) -> None:
         document = {"environment": _environment(installations, options), "units": UNITS, "peers": titles,
                     "series": {name: SERIES[name][2] for name in options.series}, "results": results}
-        put(json.dumps(document, indent=1))
+        if put is not None:
+            put(json.dumps(document, indent=1), **end)
+
+    def keep(point: Point) -> None:
+        for one in summarize(found, [point], peers, options.rounds):
+            speeds = ", ".join(f"{name} {speed:,.0f}" for name, speed in one["mbytes_per_s"].items())
+            echo(f"{point.title}, {one['op']}, MB/s: {speeds or '–'}", err=True)
+        store(begun(), done=False)
+
+    with interruptible() as interrupted, progress(
+        launches_of(points, peers, options), name="mpiio-ext bench scaling"
+    ) as advance:
+        measure(points, peers, options, advance, run_benchmark, found, keep)
+    results = begun() if interrupted else summarize(found, points, peers, options.rounds)
+    _print(results, peers(options.ranks))
+    store(results)
+    if interrupted:
+        raise interrupted[0]
     if plot_path is not None:
         from mpiio_ext.bench.compare.scaling_plot import plot_scaling
 
