@@ -62,12 +62,20 @@ static void leave_all(void)
         leave_one(&watcher.delegates[i]);
 }
 
-static void look_at_all(void)
+/* What a dead one of this node had not written is written by this process. */
+static void rescue_all(void)
 {
     for (int32_t i = 0; i < watcher.count; i++) {
         if (watcher.delegates[i].local)
             mpiox_process_is_serving(&watcher.delegates[i]);
-        else
+    }
+}
+
+static void look_at_all(void)
+{
+    rescue_all();
+    for (int32_t i = 0; i < watcher.count; i++) {
+        if (!watcher.delegates[i].local)
             mpiox_service_patience_look(&watcher.delegates[i]);
     }
 }
@@ -110,6 +118,7 @@ static void *watch(void *context)
         pthread_mutex_lock(&watcher.lock);
     }
     pthread_mutex_unlock(&watcher.lock);
+    rescue_all(); /* one that has died since, and its supervisor: this process may be the last that can */
     leave_all();
     return NULL;
 }
