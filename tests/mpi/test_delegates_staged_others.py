@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
+import sys
 import time
 
 import pytest
@@ -240,6 +241,48 @@ def test_a_name_that_another_job_has_now(tmp_path: pathlib.Path) -> None:
             os.kill(pid, signal.SIGUSR1)
         assert asked("wait", "--timeout", "60s", files / "checkpoint0") == (0, "")
     assert names(files) == {"checkpoint0"} and whole(files / "checkpoint0") == checkpoint(0)
+
+
+#: Opens FILE after "opening"; hints by MPI_Info where MODE is not "first", which closes it when FILE.go exists.
+MAKES = """
+import pathlib, sys, time
+import mpiio_ext
+from mpi4py import MPI
+path, mode = sys.argv[1], sys.argv[2]
+info = MPI.Info.Create({"mpiox_delegates": "1", "mpiox_close": "staged"})
+print("opening", flush=True)
+try:
+    exclusive = MPI.MODE_EXCL if mode == "exclusive" else 0
+    file = MPI.File.Open(MPI.COMM_WORLD, path, MPI.MODE_RDWR | MPI.MODE_CREATE | exclusive, info)
+except MPI.Exception as error:
+    print("refused", error.Get_error_class() == MPI.ERR_FILE_EXISTS, flush=True)
+    sys.exit()
+file.Write_at_all(100 * MPI.COMM_WORLD.rank, (b"1" if mode == "first" else b"2") * 100)
+print("open", flush=True)
+while mode == "first" and not pathlib.Path(f"{path}.go").exists():
+    time.sleep(0.01)
+file.Close()
+"""
+
+
+@pytest.mark.parametrize("mode", ["exclusive", "shared"])
+def test_a_name_that_another_job_gives_meanwhile(tmp_path: pathlib.Path, mode: str) -> None:
+    """The first job ends while the second one waits to make the file: that one finds it, and there is one file."""
+    (files := tmp_path / "files").mkdir()
+    (script := tmp_path / "makes.py").write_text(MAKES, "utf-8")
+    command = [str(launcher()), "-n", "2", sys.executable, str(script), str(path := files / "two")]
+    with job([*command, "first"], tmp_path / "log", preload_environment()) as running:
+        running.wait_for("open\n", LIMIT_S)
+        time.sleep(1.1)  # a staging file that has just changed is not asked for its owner
+        with job([*command, mode], tmp_path / "other", preload_environment()) as other:
+            other.wait_for("opening", LIMIT_S)
+            time.sleep(2)
+            (files / "two.go").touch()
+            assert running.status(LIMIT_S) == 0 and not running.left(GRACE_S), running.text()
+            assert other.status(LIMIT_S) == 0 and not other.left(GRACE_S), other.text()
+            assert other.text().count("refused True") == (2 if mode == "exclusive" else 0), other.text()
+    assert names(files) == {"two", "two.go"}
+    assert path.read_bytes() == (b"1" if mode == "exclusive" else b"2") * 200
 
 
 def test_something_else_has_the_name(tmp_path: pathlib.Path) -> None:

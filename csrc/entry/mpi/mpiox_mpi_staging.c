@@ -253,6 +253,10 @@ static int make_one(const mpiox_mpi_staging_opening *opening, const mpiox_servic
         mpiox_storage_staging_forget(there);
         unlink(there);
     }
+    if (code == 0 && is_there(opening->filename)) { /* whoever had the staging name has just given the file its own */
+        code = EEXIST;
+        mpiox_storage_staging_remove(there, (uint64_t)status.st_dev, (uint64_t)status.st_ino);
+    }
     if (code == 0) {
         out->guard = mpiox_storage_staging_guard(there);
         out->device = (uint64_t)status.st_dev;
@@ -305,6 +309,7 @@ static bool make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
     if (code == EAGAIN && mpiox_now() > until)
         refuse(&out->error, EBUSY);
     if (code == EAGAIN) {
+        out->made = out->striped = false;
         poll(NULL, 0, look_pause_ms);
         return out->error.code != MPIOX_OK;
     }
@@ -379,7 +384,7 @@ bool mpiox_mpi_staging_start(MPI_Comm comm, const mpiox_mpi_staging_opening *ope
         mpiox_forwarded_hold_end(
             find(service, mpiox_mpi_path(opening->filename), MPIOX_HOLD_TO_LOOK, 0, &hidden, &why));
     if (rank == 0 && is_to_be_hidden(opening)) {
-        while (service != NULL && !make(opening, service, until, staging)) {
+        while (service != NULL && is_to_be_hidden(opening) && !make(opening, service, until, staging)) {
         }
         if (!staging->hidden && staging->error.code == MPIOX_OK && !opening->subfiles)
             make_striped(opening, opening->filename, staging);
