@@ -200,8 +200,11 @@ class Recording:
     def _for_a_page(self) -> bool:
         return any(result.keeps for result in self.results)
 
-    def settings(self) -> dict[str, str]:
-        """Return the variables by which the tracer and the library know where to record, and how much."""
+    def settings(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables by which the tracer and the library know where to record, and how much.
+
+        `given`: those that options of the command ask for.
+        """
         logs = [result for result in self.results if isinstance(result, DarshanLog)]
         common = {"MPIOX_TRACE_DIR": str(self.folder)}
         traced = any(log.dxt for log in logs) or any(isinstance(result, Timeline) for result in self.results)
@@ -210,7 +213,7 @@ class Recording:
             common |= _WITHOUT_BOUND
         if not self._for_a_page:
             return common
-        skip = os.environ.get("MPIOX_TRACE_SKIP", "")
+        skip = given.get("MPIOX_TRACE_SKIP") or os.environ.get("MPIOX_TRACE_SKIP", "")
         return {**common, "MPIOX_REPORT_STATS": str(self.folder / STATISTICS),
                 "MPIOX_TRACE_SKIP": "\n".join([*([skip] if skip else []), f"{self.folder}/*"]),
                 "MPIOX_REPORT": ""}  # fmt: skip

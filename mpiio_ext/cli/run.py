@@ -276,7 +276,7 @@ def _recorded(
         if not result.target.name:
             raise FileSystemError(errno.EISDIR, "is a folder; name a file in it", str(result.target))
     recording = logged.Recording.of(results)
-    library, settings = f"{get_tracer()}:{library}", {**settings, **recording.settings()}
+    library, settings = f"{get_tracer()}:{library}", {**settings, **recording.settings(settings)}
     if not dry_run:
         launch = plan_launch(command, library, settings)
         recording.prepare()

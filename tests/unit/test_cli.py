@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -37,6 +38,14 @@ def dry(*arguments: str) -> str:
     result = CliRunner().invoke(main, ["run", "--dry-run", *arguments])
     assert result.exit_code == 0, result.output
     return result.output
+
+
+def test_patterns_reach_the_tracer_of_a_page(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside that for the recorder's own folder."""
+    monkeypatch.setenv("MPIOX_TRACE_SKIP", "*.tmp")
+    words = ["--report", str(tmp_path / "io.html"), "--only", "*.dat", "--skip", "/x", "--skip", "b.dat", "./app"]
+    folder = rf"{re.escape(str(tmp_path))}/\.io\.html\.[0-9a-f]{{16}}\.run/\*"
+    assert re.search(rf"'MPIOX_TRACE_ONLY=\*\.dat' 'MPIOX_TRACE_SKIP=/x\n\*/b\.dat\n{folder}'", dry(*words))
 
 
 def refused(*arguments: str) -> str:

@@ -440,7 +440,7 @@ def test_the_recorder_leaves_its_own_folder_out(tmp_path: pathlib.Path, monkeypa
     monkeypatch.setenv("MPIOX_TRACE_SKIP", "*.tmp")
     recording = logged.Recording.of([logged.RunPage(tmp_path / "io.html")])
     assert re.fullmatch(rf"\*\.tmp\n{re.escape(str(tmp_path))}/\.io\.html\.[0-9a-f]{{16}}\.run/\*",
-                        recording.settings()["MPIOX_TRACE_SKIP"])  # fmt: skip
+                        recording.settings({})["MPIOX_TRACE_SKIP"])  # fmt: skip
 
 
 @pytest.mark.parametrize(("command", "name"), [
