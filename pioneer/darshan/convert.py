@@ -239,9 +239,9 @@ def _modules(run: _Run, layouts: Sequence[Layout], everyone: int) -> tuple[dict[
 
 
 def _command(heads: Sequence[own.Head], run: _Run) -> str:
-    """Return the command lines of the programs of the run: without MPI that of the process that began it."""
+    """Return the command lines of the programs of the run: without MPI that of the first process with accesses."""
     if heads[0].rank < 0:
-        return heads[0].command
+        return next((head for head in heads if head.path in run.active), heads[0]).command
     used = dict.fromkeys(head.command for head in heads if head.path in run.active)
     found = list(used or dict.fromkeys(head.command for head in heads))
     more = [f"… {len(found) - _MOST_COMMANDS:,} more"] if len(found) > _MOST_COMMANDS else []

@@ -198,6 +198,25 @@ def test_files_of_the_system_are_counted_and_only_takes_them(extension: str, tmp
     assert done.returncode == 2 and "give --report FILE.html" in done.stderr
 
 
+def test_a_program_with_files_of_the_system_alone_is_counted(extension: str, tmp_path: pathlib.Path) -> None:
+    """And where another process has the accesses, the run is of that one."""
+    pattern = r"[2-9] operations on 1 file of the system, such as /etc/passwd\b.*`.*--only GLOB`"
+    for option, name in (("--report", "io.html"), ("--darshan", "io.darshan"), ("--timeline", "io.pftrace")):
+        command = [*RUN, option, str(tmp_path / name), "--", "cat", "/etc/passwd"]
+        done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path)
+        assert re.search(pattern, done.stderr) and "no call was recorded" not in done.stderr.lower(), done.describe()
+    (tmp_path / "data").write_text("x")
+    names = ["sh", "-c", 'printf "/etc/passwd data" | "$@"', "sh"]
+    command = [*names, *RUN, "--report", str(tmp_path / "io.html"), "--", "xargs", "-n", "1", "cat"]
+    found = page(tmp_path, run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path))
+    assert found.document["program"] == "cat data" and len(found.rows()) == 1
+    command = [sys.executable, "-m", "mpiio_ext", "trace", "-o", str(tmp_path / "trace"), "--", "cat", "/etc/passwd"]
+    run_bounded(command, env=base_environment(), timeout_s=60)
+    command = [*command[:3], "pioneer", "path", str(tmp_path / "trace"), "-o", str(tmp_path / "path.parquet")]
+    done = run_bounded(command, env=base_environment(), timeout_s=60, check=False)
+    assert re.search(pattern, done.stderr) and done.returncode == 2, done.describe()
+
+
 def test_a_copy_of_a_file_of_the_system_is_a_write(extension: str, tmp_path: pathlib.Path) -> None:
     """Of `/etc` nothing is recorded, but the copy is the program's."""
     copy = ("import os; a, b = open('/etc/passwd', 'rb'), open('b', 'wb');"

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mpiox_recording.h"
 #include "mpiox_recording_file.h"
@@ -153,7 +154,7 @@ static void forget_left_out(void)
     untold = false;
 }
 
-/* The file of this process has the numbers as soon as there is one; none is made for them alone. */
+/* The file of this process has the numbers as soon as there is one. */
 __attribute__((cold, noinline)) static void tell_left_out(void)
 {
     untold = mpiox_recording_wanted ? !mpiox_recording_leave_out(&left_out)
@@ -480,9 +481,20 @@ void mpiox_trace_rank(int rank, int ranks)
     mpiox_recording_rank();
 }
 
+/* A process whose calls were all on files of the system gets a file for their number alone, when it ends; those with a
+ * rank have one. A process that outlives its run finds the folder removed, and must not make it again. */
+static void tell_left_out_alone(void)
+{
+    if (!untold || mpiox_trace_here.rank >= 0 || access(mpiox_trace_here.folder, W_OK) != 0)
+        return;
+    if (mpiox_recording_wanted ? mpiox_recording_ready(mpiox_trace_now()) : mpiox_trace_file_ready())
+        tell_left_out();
+}
+
 void mpiox_trace_end(int state, bool again)
 {
     mpiox_trace_lock();
+    tell_left_out_alone();
     mpiox_trace_file_end(state, again);
     mpiox_recording_end(state, again);
     mpiox_trace_unlock();
