@@ -43,7 +43,7 @@ from mpiio_ext.common.endings import OF_LAUNCHERS, Failure, failure_of, note_fai
 from mpiio_ext.common.extras import MissingExtraError
 from mpiio_ext.common.files import check_target, write_whole
 from mpiio_ext.common.printing import echo
-from mpiio_ext.common.recordings import STATISTICS, launch_of, lives, note_launch
+from mpiio_ext.common.recordings import STATISTICS, launch_of, lives, note_launch, nothing_recorded
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank, let_rank_0_speak
@@ -162,8 +162,7 @@ class Timeline:
         from mpiio_ext.pioneer.timeline import write_timeline
 
         if not own.recognizes(folder):
-            raise MpiioExtError("no call was recorded: the program has done no I/O, or only on files of the system,"
-                                " or is linked statically")
+            raise MpiioExtError(nothing_recorded(folder))
         written = write_timeline([folder], self.target)
         known = (missing, failure_of(folder).text(), written.info.left_out)
         lacks = [*filter(None, known), *written.lacks(), *written.notes]
@@ -217,6 +216,11 @@ class Recording:
         return {**common, "MPIOX_REPORT_STATS": str(self.folder / STATISTICS),
                 "MPIOX_TRACE_SKIP": "\n".join([*([skip] if skip else []), f"{self.folder}/*"]),
                 "MPIOX_REPORT": ""}  # fmt: skip
+
+    def selects(self, variables: Mapping[str, str]) -> bool:
+        """Return whether the variables of the program select files for the user."""
+        skipped = set(variables.get("MPIOX_TRACE_SKIP", "").split("\n")) - {"", f"{self.folder}/*"}
+        return bool(variables.get("MPIOX_TRACE_ONLY") or skipped)
 
     def prepare(self) -> None:
         """Make the folder; a file that could not be made in the end is refused, since runs take hours.
@@ -282,7 +286,7 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
     sys.stdout.flush()
     theirs, ours = os.pipe()
     endings = Endings(recording.folder)  # before any rank can come
-    note_launch(recording.folder, time.time_ns())
+    note_launch(recording.folder, time.time_ns(), selects=recording.selects(launch.environment))
     writer = os.fork()
     if writer == 0:
         os.close(ours)

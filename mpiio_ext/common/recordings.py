@@ -16,7 +16,7 @@ from pathlib import Path
 
 #: The library's statistics, as lines of JSON.
 STATISTICS = "statistics.jsonl"
-#: When the program was started and had ended (ns since 1970).
+#: When the program was started and had ended (ns since 1970), and whether the user selected files.
 _LAUNCH = "launch.json"
 #: How the file of each process ends: a recording; a trace, where every access was asked for.
 SUFFIXES = (".mpioxrec", ".mpioxtrace")
@@ -90,16 +90,31 @@ def has_recordings(folder: Path) -> bool:
     return folder.is_dir() and (named or any(next(folder.glob(name), None) is not None for name in names))
 
 
-def note_launch(folder: Path, started_ns: int, ended_ns: int | None = None) -> None:
-    """Write down when a program was started, and when it had ended; on a full disk nothing."""
+def _launch(folder: Path) -> tuple[int | None, int | None, bool]:
+    try:
+        started, ended, selects = json.loads((folder / _LAUNCH).read_text(encoding="ascii"))
+        return int(started), None if ended is None else int(ended), bool(selects)
+    except (OSError, ValueError, TypeError):
+        return None, None, False
+
+
+def note_launch(folder: Path, started_ns: int, ended_ns: int | None = None, *, selects: bool | None = None) -> None:
+    """Write down when a program was started, and when it had ended; on a full disk nothing.
+
+    `selects`: the user selected files; None: as was written down before.
+    """
+    selects = _launch(folder)[2] if selects is None else selects
     with suppress(OSError):
-        (folder / _LAUNCH).write_text(json.dumps([started_ns, ended_ns]), encoding="ascii")
+        (folder / _LAUNCH).write_text(json.dumps([started_ns, ended_ns, selects]), encoding="ascii")
 
 
 def launch_of(folder: Path) -> tuple[int | None, int | None]:
     """Return when a program was started and had ended (ns since 1970); None where that is not known."""
-    try:
-        started, ended = json.loads((folder / _LAUNCH).read_text(encoding="ascii"))
-        return int(started), None if ended is None else int(ended)
-    except (OSError, ValueError, TypeError):
-        return None, None
+    return _launch(folder)[:2]
+
+
+def nothing_recorded(folder: Path) -> str:
+    """Return why there may be no recording in a folder."""
+    calls = ("has made no call on a file that --only/--skip select" if _launch(folder)[2] else
+             "has done no I/O, or only on files of the system")  # fmt: skip
+    return f"no call was recorded: the program {calls}, or is linked statically"

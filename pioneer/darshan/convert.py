@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mpiio_ext.common.recordings import nothing_recorded
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.pioneer.darshan import recorded, recordings
@@ -287,8 +288,7 @@ def convert(
     if any(head.rank >= 0 for head in heads):
         heads = [head for head in heads if head.rank >= 0]  # not shells and launchers of ranks
     if not heads:
-        raise NothingRecordedError("no call was recorded: the program has done no I/O, or only on files of the system,"
-                                   " or is linked statically")
+        raise NothingRecordedError(nothing_recorded(traces))
     layouts = [Layout(module) for module in _HEATS]
     starts = [head.started_ns if recorded_heads else _start(head) for head in heads]
     began_ns, ended_ns = launch

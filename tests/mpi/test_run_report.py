@@ -217,6 +217,15 @@ def test_a_program_with_files_of_the_system_alone_is_counted(extension: str, tmp
     assert re.search(pattern, done.stderr) and done.returncode == 2, done.describe()
 
 
+@pytest.mark.parametrize("words", [["--only", "*.dat"], ["--skip", "/etc/passwd"]])
+def test_a_selection_that_leaves_no_call(words: list[str], extension: str, tmp_path: pathlib.Path) -> None:
+    reason = "no call was recorded: the program has made no call on a file that --only/--skip select"
+    for option, name in (("--report", "io.html"), ("--darshan", "io.darshan"), ("--timeline", "io.pftrace")):
+        command = [*RUN, option, str(tmp_path / name), *words, "--", "cat", "/etc/passwd"]
+        done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path)
+        assert reason in done.stderr.lower(), done.describe()
+
+
 def test_a_copy_of_a_file_of_the_system_is_a_write(extension: str, tmp_path: pathlib.Path) -> None:
     """Of `/etc` nothing is recorded, but the copy is the program's."""
     copy = ("import os; a, b = open('/etc/passwd', 'rb'), open('b', 'wb');"
