@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mpiio_ext.common.files import replacing
+from mpiio_ext.common.files import in_any_folder, replacing
 from mpiio_ext.pioneer.path import MOST_GROUPS, WorkloadPath, extract, find_groups
 from mpiio_ext.pioneer.path.communicators import (
     Communicators,
@@ -132,6 +132,7 @@ def sanitized(
     ----------
     batches, system_files, only, say : as of `read_sanitized`; `say` is told of masked files behind the last row.
     """
+    only = patterns_of(only)
     iterator = iter(batches)
     first = next(iterator, None)
     if first is None:
@@ -190,6 +191,11 @@ def read_sanitized(
     return info, sanitized(rows, system_files=_pattern(info, system_files), only=only, say=say)
 
 
+def patterns_of(globs: Sequence[str]) -> list[str]:
+    """Return patterns as of `mpiio-ext trace`; also for names without a folder, as some traces have them."""
+    return list(dict.fromkeys(each for glob in globs for each in (glob, in_any_folder(glob))))
+
+
 def _matches(name: str | None, patterns: Sequence[str]) -> bool:
     return name is not None and any(fnmatch.fnmatchcase(name, each) for each in patterns)
 
@@ -201,6 +207,7 @@ def selected(table: pa.Table, only: Sequence[str], skip: Sequence[str]) -> pa.Ta
     """
     if not only and not skip:
         return table
+    only, skip = patterns_of(only), patterns_of(skip)
 
     def wanted(name: str) -> bool:
         return (not only or _matches(name, only)) and not _matches(name, skip)
@@ -229,7 +236,7 @@ def require_match(tables: Mapping[int, pa.Table], kept: Mapping[int, pa.Table]) 
     if names:
         more = f" and {len(names) - _NAMED:,} others" if len(names) > _NAMED else ""
         raise ValueError(f"--only and --skip leave no operation on a file; the trace has {', '.join(names[:_NAMED])}"
-                         f"{more} (a pattern is for the whole name: '*/out.*')")  # fmt: skip
+                         f"{more} (a pattern is for the whole name, or for names in any folder: 'out.*')")  # fmt: skip
 
 
 #: Columns of texts have a dictionary. Most numbers grow from row to row, and are stored by their differences: half the

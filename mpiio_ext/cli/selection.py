@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import click
 
+from mpiio_ext.common.files import in_any_folder
+
 #: PATTERN_BYTES of csrc/tools/trace/mpiox_trace_names.c.
 _MOST_PATTERN_BYTES = 1000
 only_option = click.option("--only", multiple=True, metavar="GLOB",
@@ -14,13 +16,13 @@ skip_option = click.option("--skip", multiple=True, metavar="GLOB", help="Record
 
 
 def _pattern(glob: str) -> str:
-    """Return a pattern for absolute names; one without folder is for files in any of them."""
+    """Return a pattern for absolute names."""
     if not glob or "\n" in glob or len(glob.encode()) >= _MOST_PATTERN_BYTES:
         raise click.BadParameter(
             f"{glob[:80]!r} is no pattern: give 1 to {_MOST_PATTERN_BYTES - 1} bytes on one line",
             param_hint="--only/--skip",
         )
-    return glob if glob[0] in "/*" else f"*/{glob}"
+    return in_any_folder(glob)
 
 
 def selection(only: Sequence[str], skip: Sequence[str], *, recorded: bool = True) -> dict[str, str]:

@@ -200,3 +200,8 @@ def read_plain(path: Path, most_bytes: int) -> bytes | None:
             return file.read(most_bytes)
     finally:
         os.close(descriptor)
+
+
+def in_any_folder(glob: str) -> str:
+    """Return a pattern for absolute names: one that begins with neither / nor * is for files in any folder."""
+    return glob if glob[:1] in ("/", "*") else f"*/{glob}"

@@ -14,7 +14,7 @@ from mpiio_ext.pioneer.compare.activity import Activity, activity_of_path, activ
 from mpiio_ext.pioneer.compare.touched import Touched, touched_by_ranks
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.sanitize.system_files import matcher
-from mpiio_ext.pioneer.traces import is_table, path_of, read_sanitized, selected, tables_of
+from mpiio_ext.pioneer.traces import is_table, path_of, patterns_of, read_sanitized, selected, tables_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def load_workload(
         path = WorkloadPath.load(source)
         return Workload(name=str(source), kind="path", format="", path=path, activity=activity_of_path(path))
     kind = "table" if is_table(source) else "trace"
-    pattern = None if below is None else matcher(below=below, only=only)
+    pattern = None if below is None else matcher(below=below, only=patterns_of(only))
     info, rows = read_sanitized([source], reader, system_files=pattern, only=only)
     chosen = {rank: selected(table, only, skip) for rank, table in tables_of(rows, below=below).items()}
     chosen = {rank: table for rank, table in chosen.items() if table.num_rows}

@@ -381,6 +381,8 @@ def test_patterns_that_match_nothing(tmp_path: pathlib.Path) -> None:
     assert not path.exists()
     assert CliRunner().invoke(main, ["pioneer", *words, "*/log"]).exit_code == 0
     assert WorkloadPath.load(path).table.num_rows == 22
+    assert CliRunner().invoke(main, ["pioneer", *words, "log"]).exit_code == 0  # in any folder, as of the tracer
+    assert WorkloadPath.load(path).table.num_rows == 22
 
 
 def test_files(tmp_path: pathlib.Path) -> None:

@@ -243,6 +243,8 @@ def test_files_of_the_system_are_counted_and_only_takes_them() -> None:
         found = pa.Table.from_batches(list(sanitized(batches, only=["/usr/share/*", "/d/*"], say=told.append)))
         assert found["mask"].to_pylist() == [None, "file of the system", "file of the system", None]
         assert told == ["2 operations on 1 file of the system, such as /etc/b: left out; --only GLOB takes them"]
+        found = pa.Table.from_batches(list(sanitized(batches, only=["a", "b"])))
+        assert found["mask"].null_count == 4
 
 
 def test_what_an_editable_installation_looks_for_is_no_io_of_the_program() -> None:
