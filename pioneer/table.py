@@ -121,7 +121,7 @@ class LeftOut:
     Attributes
     ----------
     operations, files, ns : how many, on how many files, and their time.
-    name : the file with the longest of them.
+    name : the file with the longest of them, as the tracer knows it; else that with most of them.
     """
 
     operations: int = 0

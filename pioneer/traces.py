@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -146,14 +147,13 @@ def sanitized(
         rows: Iterator[pa.RecordBatch] = (_unmasked(batch, only) for batch in whole())
     else:
         rows = sanitize(whole(), system_files=system_files or matcher(only=only))
-    count, names = 0, set[str]()
+    counts = Counter[str]()
     for batch in rows:
-        masked = batch["file"].filter(_of_system(batch))
-        count += len(masked)
-        names.update(pc.unique(masked).to_pylist())
+        masked = batch["file"].filter(_of_system(batch)).drop_null()
+        counts.update({each["values"]: each["counts"] for each in masked.value_counts().to_pylist()})
         yield batch
-    if count:
-        found = LeftOut(operations=count, files=len(names), name=sorted(names)[0])
+    if counts:
+        found = LeftOut(operations=counts.total(), files=len(counts), name=counts.most_common(1)[0][0])
         say(f"{found}: left out; --only GLOB takes them")
 
 

@@ -233,16 +233,21 @@ def test_files_of_the_system(name: str, is_system: bool) -> None:
 
 def test_files_of_the_system_are_counted_and_only_takes_them() -> None:
     """Of a trace, and of the table that phase A has made of it."""
-    rows = [call("open", file=name, result=3) for name in ("/usr/share/a", "/etc/b", "/etc/b", "/d/c")]
+    rows = [call("open", file=name, result=3) for name in ("/usr/share/a", "/usr/share/a", "/etc/b", "/d/c")]
     told: list[str] = []
     stored = list(sanitized([batch_of(rows)], say=told.append))
     assert list(sanitized(stored, say=told.append)) == stored
-    assert told == ["3 operations on 2 files of the system, such as /etc/b: left out; --only GLOB takes them"] * 2
+    assert told == ["3 operations on 2 files of the system, such as /usr/share/a: left out; --only GLOB takes them"] * 2
+    (batch,) = stored
+    at, names = batch.schema.get_field_index("file"), batch["file"].cast(pa.string()).to_pylist()
+    column = pa.array([None, *names[1:]]).dictionary_encode().cast(batch.schema.field(at).type)
+    list(sanitized([batch.set_column(at, batch.schema.field(at), column)], say=told.append))  # one names no file
+    assert told.pop().startswith("2 operations on 2 files of the system, such as /usr/share/a:")
     for batches in ([batch_of(rows)], stored):
         told.clear()
         found = pa.Table.from_batches(list(sanitized(batches, only=["/usr/share/*", "/d/*"], say=told.append)))
-        assert found["mask"].to_pylist() == [None, "file of the system", "file of the system", None]
-        assert told == ["2 operations on 1 file of the system, such as /etc/b: left out; --only GLOB takes them"]
+        assert found["mask"].to_pylist() == [None, None, "file of the system", None]
+        assert told == ["1 operation on 1 file of the system, such as /etc/b: left out; --only GLOB takes them"]
         found = pa.Table.from_batches(list(sanitized(batches, only=["a", "b"])))
         assert found["mask"].null_count == 4
 
