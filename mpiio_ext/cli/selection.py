@@ -8,8 +8,8 @@ import click
 
 from mpiio_ext.common.files import in_any_folder
 
-#: PATTERN_BYTES of csrc/tools/trace/mpiox_trace_names.c.
-_MOST_PATTERN_BYTES = 1000
+#: Less than PATTERN_BYTES of csrc/tools/trace/mpiox_trace_names.c, by the "*/" of `in_any_folder`.
+_MOST_PATTERN_BYTES = 8190
 only_option = click.option("--only", multiple=True, metavar="GLOB",
                            help="Record files that match, also the system's, and no others; may be repeated.")
 skip_option = click.option("--skip", multiple=True, metavar="GLOB", help="Record no files that match; may be repeated.")

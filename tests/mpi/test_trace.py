@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import pathlib
 import platform
 import subprocess
@@ -225,6 +226,17 @@ def test_selection_of_files(program: pathlib.Path, tmp_path: pathlib.Path, insid
     assert names["skip"] & data == {"b.dat", "c.log"}
     assert names["both"] == {"a.dat"}
     assert names["plain"] & data == names["folders"] & data == data
+
+
+def test_patterns_of_odd_folders(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """A backslash is itself, as in Python's fnmatch; a folder of more than a thousand bytes, escaped, is a pattern."""
+    for number, folder in enumerate([tmp_path / "a\\b", tmp_path.joinpath(*["[" * 250] * 5)]):
+        folder.mkdir(parents=True)
+        command = [sys.executable, "-m", "mpiio_ext", "trace", "-o", str(tmp_path / f"trace{number}"), "--only",
+                   f"{glob.escape(str(folder))}/*", "--", sys.executable, "-c",
+                   "import sys; open(sys.argv[1], 'w').close()", str(folder / "x.dat")]  # fmt: skip
+        run_bounded(command, env=base_environment(), timeout_s=60)
+        assert {row["file"] for row in read(tmp_path / f"trace{number}")[1]} == {str(folder / "x.dat")}
 
 
 def test_a_folder_that_cannot_be_made(program: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -13,7 +13,7 @@
 #include "mpiox_trace_system.h"
 #include "mpiox_trace_system_files.h"
 
-enum { CHUNK_BYTES = 1 << 18, FIRST_SLOTS = 1024, PATTERN_BYTES = 1024, SYSTEM_BYTES = 1 << 16 };
+enum { CHUNK_BYTES = 1 << 18, FIRST_SLOTS = 1024, PATTERN_BYTES = 8192, SYSTEM_BYTES = 1 << 16 };
 enum { OF_NOBODY, OF_PROGRAM, OF_SYSTEM }; /* whose file it is; nobody has asked yet */
 
 typedef struct name {
@@ -228,7 +228,7 @@ static bool matches(const char *patterns, const char *path)
         if (length > 0 && length < sizeof pattern) {
             memcpy(pattern, patterns, length);
             pattern[length] = '\0';
-            if (fnmatch(pattern, path, 0) == 0)
+            if (fnmatch(pattern, path, FNM_NOESCAPE) == 0) /* as Python's fnmatch, for pioneer's --only */
                 return true;
         }
         patterns += length + (patterns[length] == '\n');
