@@ -11,7 +11,7 @@ import click
 from mpiio_ext.cli.tables import print_table, terminal_columns
 from mpiio_ext.common.commands import HELP, UNUSABLE, json_option, tell
 from mpiio_ext.common.options import Size
-from mpiio_ext.common.printing import echo
+from mpiio_ext.common.printing import echo, in_one_line
 from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _show_components(parts: tuple[Component, ...]) -> None:
 def _show(found: Layout) -> None:
     from mpiio_ext.layout import registry
 
-    echo(f"{found.path} (folder: what new files get)" if found.is_folder else found.path)
+    echo(f"{in_one_line(found.path)}{' (folder: what new files get)' * found.is_folder}")
     rows = []
     for spec in registry():
         item = found.fact(spec.name)
@@ -100,7 +100,7 @@ def layout(paths: tuple[str, ...], as_json: bool, striping_unit: int | None, str
         try:
             found.append(inspect(path, striping_unit_bytes=striping_unit, striping_factor=striping_factor))
         except FileSystemError as error:
-            tell(f"{path}: {error.strerror}")
+            tell(f"{in_one_line(path)}: {error.strerror}")
             failed = True
     if as_json:
         echo(json.dumps([item.as_dict() for item in found], indent=2))

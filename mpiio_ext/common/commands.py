@@ -7,8 +7,8 @@ Algorithm. A group knows name, module and help line of its commands, and imports
 package reach the group, which prints them and chooses the exit status. An option of many commands is declared here.
 
 Guarantees. Exit status 0: done; 1: a failure, or a negative finding; 2: what was given cannot be used; 130: Ctrl-C. An
-error is one line of standard error, or a line for each mistake. Old spellings of a command do the same as the new ones.
-``--json`` takes no file anywhere; where it is printed, nothing else is on standard output.
+error begins one line of standard error; further lines of it, one for each mistake, are indented. Old spellings of a
+command do the same as the new ones. ``--json`` takes no file; where it is printed, standard output has nothing else.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import errno
 import importlib
 import itertools
 import os
+import re
 import signal
 import sys
 import warnings
@@ -175,9 +176,14 @@ class JsonCommand(click.Command):
             raise click.UsageError(f"--json takes no file: write `{now}`", ctx)
 
 
-def tell(line: object) -> None:
+def tell(text: object) -> None:
     """Print an error or a warning, in the one form that they have, on standard error."""
-    echo(f"mpiio-ext: {line}", err=True)
+    echo(f"mpiio-ext: {_indented(text)}", err=True)
+
+
+def _indented(text: object) -> str:
+    """Return a text with its further lines indented: an end of a line in a name must not begin a line of ours."""
+    return re.sub(r"\n(?!  )", "\n  ", str(text))
 
 
 @contextlib.contextmanager
@@ -199,8 +205,7 @@ def said(*others: type[Exception], status: int = UNUSABLE) -> Iterator[None]:
         text = str(error)
         if isinstance(error, OSError) and error.filename is not None and error.strerror:
             text = f"{error.filename}: {error.strerror}"
-        for line in text.splitlines() or [type(error).__name__]:
-            tell(line)
+        tell(text or type(error).__name__)
         raise SystemExit(getattr(error, "exit_status", status)) from error
     except OSError as error:
         if error.filename is not None or error.errno not in _FULL:
@@ -337,7 +342,7 @@ class LazyGroup(click.Group):
             try:
                 return super().invoke(ctx)
             except click.ClickException as error:  # names of what was given
-                error.message = printable(error.message)  # type: ignore[misc]
+                error.message = printable(_indented(error.message))  # type: ignore[misc]
                 raise
             except ModuleNotFoundError:
                 with self._needing(ctx.invoked_subcommand or ""):

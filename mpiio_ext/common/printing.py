@@ -29,6 +29,11 @@ def printable(text: object) -> str:
     return _NO_TEXT.sub(lambda found: f"\\u{ord(found[0]):04x}", str(text))
 
 
+def in_one_line(name: object) -> str:
+    """Return a name as a terminal may have it, and as one line."""
+    return printable(name).replace("\n", "\\u000a")
+
+
 def echo(text: object = "", file: IO[Any] | None = None, *, nl: bool = True, err: bool = False) -> None:
     """Print a text, as `click.echo` does."""
     click.echo(printable(text), file, nl=nl, err=err)

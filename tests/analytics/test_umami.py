@@ -417,7 +417,7 @@ def test_names_to_choose_from_are_a_line_each(tmp_path: Path) -> None:
     write(history([1.0] * 12, {"_benchmark_id": names}), tmp_path / "t.parquet")
     lines = run("--history", str(tmp_path / "t.parquet"), "--motif", "bt").stderr.splitlines()
     assert lines[0].endswith("t.parquet: there is no motif 'bt'; there are:")
-    assert [line.split(":   ")[-1] for line in lines[1:]] == [*names[:10], "and 2 more"]
+    assert [line.split(":   ")[-1].strip() for line in lines[1:]] == [*names[:10], "and 2 more"]
 
 
 def test_usage_errors() -> None:

@@ -71,3 +71,15 @@ def test_names_reach_no_terminal_raw(words: list[str], tmp_path: Path) -> None:
     text = result.output + result.stderr
     assert "\\u001b" in text or words == ["bad"], text
     assert not {"\x1b", "\x07", "\x9b"} & set(text), text
+
+
+@pytest.mark.parametrize("words", [["subfiles", "info"], ["layout"], ["pioneer", "path", "-o", "x.json"],
+                                   ["pioneer", "show"], ["analyze", "connector", "show"],
+                                   ["report", "-o", "x"]])  # fmt: skip
+def test_a_name_begins_no_line_of_ours(words: list[str], tmp_path: Path) -> None:
+    """Of files that are there, and of others."""
+    name = tmp_path / "evil\nmpiio-ext: all is well\nx.dat"
+    for _ in range(2):
+        result = CliRunner().invoke(main, [*words, str(name)])
+        assert "all is well" in result.output and "\nmpiio-ext: all" not in result.output, result.output
+        name.touch()
