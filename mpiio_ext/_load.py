@@ -184,7 +184,8 @@ def _too_late(mpi: str) -> LoadError:
     return LoadError(
         f"mpiio_ext is imported {cause}, too late to be put under MPI_File_* in this process. Either write "
         "`import mpiio_ext` before the first import of mpi4py.MPI, h5py or netCDF4, or start the program with "
-        f"`mpiio-ext run -- PROGRAM` or LD_PRELOAD={get_library()}"
+        f"`mpiio-ext run -- PROGRAM` or LD_PRELOAD={get_library()}; a tool alone is imported by its whole name, such "
+        "as `import mpiio_ext.analytics`"
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mpiio_ext._binding import ffi, lib
+from mpiio_ext._load import check_in_time
 from mpiio_ext.common.shown import Shown
 from mpiio_ext.errors import ArgumentError
 
@@ -167,6 +168,7 @@ def in_force(path: str = "") -> HintValues:
     ----------
     path : name by which the program would open the file; patterns of files and variables are matched against it.
     """
+    check_in_time()
     return _values(_resolve(path))
 
 
@@ -188,6 +190,7 @@ def of(file: MPI.File) -> HintValues:
     ArgumentError
         The file is closed, or was not opened through this library.
     """
+    check_in_time()
     from mpi4py import MPI
 
     handle = lib.mpiio_ext_hints_of(ffi.cast("const void *", MPI._addressof(file)))
@@ -376,6 +379,7 @@ class Hints:
 
     def info(self) -> MPI.Info:
         """Return a new MPI.Info object with these hints; the caller frees it. Imports mpi4py."""
+        check_in_time()
         from mpi4py import MPI
 
         info = MPI.Info.Create()

@@ -74,12 +74,15 @@ def test_tools_are_imported_after_mpi4py(words: str) -> None:
 
 @pytest.mark.parametrize("words", ["import mpiio_ext", "from mpiio_ext import Hints", "import mpiio_ext.stats",
                                    "from mpiio_ext.hints import Hints",
-                                   "from mpiio_ext import layout, stats",
+                                   "from mpiio_ext import analytics", "from mpiio_ext import layout, stats",
+                                   *(f"import mpiio_ext.analytics\nimport mpiio_ext\nmpiio_ext.{use}"
+                                     for use in ("Hints().info()", "hints.in_force()")),
                                    "import mpiio_ext.analytics, mpiio_ext.stats\nmpiio_ext.stats.total()"])  # fmt: skip
 def test_what_programs_use_is_refused_after_mpi4py(words: str) -> None:
     done = run(f"from mpi4py import MPI\n{words}")
     assert done.returncode == 1
     assert "LoadError: mpiio_ext is imported after mpi4py.MPI, too late to be put under MPI_File_*" in done.stderr
+    assert "; a tool alone is imported by its whole name, such as `import mpiio_ext.analytics`" in done.stderr
 
 
 def test_import_after_another_user_of_mpi() -> None:
