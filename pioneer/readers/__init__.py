@@ -88,4 +88,6 @@ def find_reader(path: Path) -> Reader:
         reader = _load(name)
         if reader.recognizes(path):
             return reader
+    if importlib.import_module(FORMATS["strace"]).has_no_times(path):
+        raise ValueError(f"{path}: strace recorded no times: start it with `-ttt -T`, and `-f -y`")
     raise ValueError(f"{path}: no reader recognizes this; there are readers of {', '.join([*FORMATS, *others])}")

@@ -31,20 +31,32 @@ from mpiio_ext.pioneer.table import Source, TraceInfo
 
 NAME = "strace"
 LACKS = ["MPI calls and depth", "without -y: the files of descriptors"]
+_CALL = rb"[a-z_][a-z0-9_]*\([^\n]* = (?:-?\d|\?|0x)"
+_THREAD = rb"^(?:\[pid\s+\d+\] |\d+ +)?"
 _LINE = re.compile(
-    rb"^(?:\[pid\s+\d+\] |\d+ +)?(?:\d{9,}(?:\.\d+)?|\d\d:\d\d:\d\d(?:\.\d+)?|\d+\.\d+) "
-    rb"(?:[a-z_][a-z0-9_]*\([^\n]* = (?:-?\d|\?|0x)|[a-z_][a-z0-9_]*\([^\n]*<unfinished \.\.\.>|\+\+\+ |--- )",
+    _THREAD + rb"(?:\d{9,}(?:\.\d+)?|\d\d:\d\d:\d\d(?:\.\d+)?|\d+\.\d+) "
+    rb"(?:" + _CALL + rb"|[a-z_][a-z0-9_]*\([^\n]*<unfinished \.\.\.>|\+\+\+ |--- )",
     re.MULTILINE,
 )
+_WITHOUT_TIME = re.compile(_THREAD + _CALL, re.MULTILINE)
 _LTRACE = re.compile(rb"\bSYS_\w+\(|->\w+\(|@SYS\(")
 
 
 def recognizes(path: Path) -> bool:
     """Return whether a file, or the first file of a folder that is not empty, has lines of strace with times."""
+    return _has_lines(path, _LINE)
+
+
+def has_no_times(path: Path) -> bool:
+    """Return the same of lines of strace without times, which no reader takes."""
+    return _has_lines(path, _WITHOUT_TIME)
+
+
+def _has_lines(path: Path, line: re.Pattern[bytes]) -> bool:
     if path.is_dir():
-        return any(recognizes(item) for item in telling(files_of([path])))
+        return any(_has_lines(item, line) for item in telling(files_of([path])))
     begin = begin_of(path)
-    return b"\0" not in begin and _LINE.search(begin) is not None and _LTRACE.search(begin) is None
+    return b"\0" not in begin and line.search(begin) is not None and _LTRACE.search(begin) is None
 
 
 def _suffix(path: Path) -> int:

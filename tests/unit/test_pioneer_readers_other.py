@@ -467,3 +467,12 @@ def test_ordering(times: list[int], window: int) -> None:
     if window >= len(times):
         assert found == sorted(times)
     assert (found == sorted(times)) == (source.loss.problems == [])
+
+
+@pytest.mark.parametrize("thread", ["", "4711 ", "[pid  4711] "])
+def test_strace_without_times(tmp_path: pathlib.Path, thread: str) -> None:
+    (tmp_path / "trace.0").write_text(f'{thread}openat(AT_FDCWD</d>, "/d/x", O_RDONLY) = 3</d/x>\n'
+                                      f'{thread}read(3</d/x>, "x", 1) = 1\n')  # fmt: skip
+    for path in (tmp_path, tmp_path / "trace.0"):
+        with pytest.raises(ValueError, match=r"strace recorded no times: start it with `-ttt -T`"):
+            find_reader(path)
