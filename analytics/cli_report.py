@@ -118,7 +118,7 @@ def logs(
     paths: tuple[Path, ...], output: Path | None, as_json: bool, anonymous: bool, areas: Path | None, interactive: bool,
     site: Path | None, sources: tuple[Path, ...], file_system: str | None, one_job: bool, low_bandwidth: float,
 ) -> None:  # fmt: skip
-    """Diagnose Darshan logs at once, without a set-up or a store; logs with one ID of a job are told together.
+    """Diagnose Darshan logs at once, without a set-up or a store; logs with one ID of a job make one report.
 
     Exit status 1: a log is cut off, damaged or cannot be read; what is intact was used.
     """

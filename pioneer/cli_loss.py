@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def say_loss(info: TraceInfo) -> None:
-    """Tell on stderr what of a trace was not understood, and what the tracer has left out."""
+    """Report on stderr what of a trace was not understood, and what the tracer has left out."""
     for source in info.sources:
         loss = source.loss
         said = [f"{loss.skipped:,} lines or records were not understood, of {max(source.lines, loss.skipped):,}"
@@ -20,7 +20,7 @@ def say_loss(info: TraceInfo) -> None:
         said += [f"{loss.missing_bytes:,} bytes are missing"] * bool(loss.missing_bytes)
         said += [f"{loss.unread_bytes:,} bytes of it were not read"] * bool(loss.unread_bytes)
         if said or loss.problems:
-            tell(f"{source.path}: {', and '.join(said) or 'look at this'}")
+            tell(f"{source.path}: {', and '.join(said) or 'problems in it'}")
             for problem in loss.problems[:3]:
                 text = f": {problem.text[:80]}" if problem.text else ""
                 echo(f"  {f'line {problem.line}: ' if problem.line > 0 else ''}{problem.why}{text}", err=True)

@@ -116,7 +116,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Operations of a program on files of the system (`sanitize.system_files`), which are not looked at.
+    """Operations of a program on files of the system (`sanitize.system_files`), which no other figure counts.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class TraceInfo:
     sources : files that were read.
     lacks : what the format does not record, for people.
     clocks : estimates by which the times were corrected.
-    selected : the tracer was told which files to record, those of the system among them.
+    selected : the user chose the files that are recorded, those of the system among them.
     """
 
     format: str

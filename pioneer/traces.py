@@ -158,7 +158,7 @@ def sanitized(
 
 
 def _pattern(info: TraceInfo, system_files: re.Pattern[str] | None) -> re.Pattern[str] | None:
-    """Return which files are the system's; where the tracer was told which files to record, none is."""
+    """Return which files are the system's; where the user chose the files that are recorded, none is."""
     return matcher(()) if system_files is None and info.selected else system_files
 
 

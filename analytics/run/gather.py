@@ -153,8 +153,8 @@ def _plain(**parts: Any) -> dict[str, Any]:
 
 def _not_reached(program: str, processes: int) -> str:
     doctor = opening.concrete(DOCTOR, program or "PROGRAM", processes)
-    return ("No call reached the library. A program that is linked statically, that makes no MPI-IO calls (POSIX,"
-            f" serial HDF5) or that has no MPI is as it would be without it; this says which it is: `{doctor}`")
+    return ("No call reached the library, so it changed nothing. The program is linked statically, makes no MPI-IO"
+            f" calls (POSIX, serial HDF5), or does not use MPI; `{doctor}` finds out which")
 
 
 def _silent(

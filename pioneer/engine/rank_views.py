@@ -85,7 +85,7 @@ class RankViews:
 
     @property
     def extents(self) -> Extents:
-        """What the ranks that were traced touch; looked at once, where there are more."""
+        """What the ranks that were traced touch; read once, and only for further ranks."""
         if self._extents is None:
             self._extents = extents_of(self._path, self._kinds, self._sessions.of.tolist(), self._ends)
         return self._extents
