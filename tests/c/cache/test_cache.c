@@ -42,6 +42,8 @@ static void layouts(void)
     for (int64_t cap = 320 * 1024; cap < 1 << 20; cap += 12345) {
         mpiox_cache_geometry g = {.page_bytes = 8192, .cap_bytes = cap, .slots = 3};
         mpiox_cache cache, other;
+        memset(&cache, 0, sizeof cache); /* what lies between members is compared, too */
+        memset(&other, 0, sizeof other);
         CHECK_EQUAL(mpiox_cache_plan(&g), MPIOX_OK);
         char *base = mmap(NULL, (size_t)cap, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         CHECK_EQUAL(mpiox_cache_format(base, &g, 1, 2, &cache), MPIOX_OK);
