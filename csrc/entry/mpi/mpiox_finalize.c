@@ -45,7 +45,7 @@ static void tell_unclosed(mpiox_handle *handle, void *context)
 {
     const int *world_rank = context;
     const char *fate = handle->file == NULL     ? ""
-                       : handle->file->staging  ? "; it keeps its hidden name"
+                       : handle->file->staging  ? "; it stays under its hidden name"
                        : handle->writer != NULL ? "; its subfiles stay unfinished"
                                                 : "";
 

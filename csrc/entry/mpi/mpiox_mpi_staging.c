@@ -65,7 +65,7 @@ static int refuse(mpiox_error *error, int code)
     if (code == EBUSY)
         what = "open (another job writes a file of this name: `mpiio-ext delegates wait`)";
     else if (code == EAGAIN)
-        what = "open (it is written, and who has its subfiles open keeps it from its name)";
+        what = "open (its subfiles are open elsewhere: it gets its name when they are closed)";
     else if (code == ENODATA)
         what = "open (it does not get its name: see `mpiio-ext delegates wait`)";
     return mpiox_error_set(error, MPIOX_E_IO, code != 0 ? code : EIO, -1, -1, what);

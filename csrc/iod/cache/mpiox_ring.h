@@ -77,11 +77,11 @@ enum mpiox_op {
     /* text = absolute path: is this file still to be written behind its close, or open under a staging name? An open
      * one, and a scratch file, is opened once more, by nobody, until MPIOX_OP_CLOSE; not for MPIOX_HOLD_TO_LOOK in
      * arg[1]. A closed one is written before others; MPIOX_HOLD_TO_DELETE: it is opened once more, too.
-     * -> arg[0] = MPIOX_HOLD_*, arg[1] = 1: a scratch file, arg[2] = errno of FAILED (EAGAIN: all is written, but who
-     * has it open keeps it from its name), arg[3] = milliseconds that a call of the delegate on it has lasted so far
-     * (0: none is under way; INT64_MAX with file = -1: what an earlier job has left is brought to the files), file =
-     * index. arg[0] = n > 0: that of copies of what delegate n - 1 had of it: it is dead, so they are written now ->
-     * SOON until they are (with file and arg[3]), NONE, or FAILED */
+     * -> arg[0] = MPIOX_HOLD_*, arg[1] = 1: a scratch file; 2, of SOON and FAILED: all is written, and it is getting
+     * its name; arg[2] = errno of FAILED (EAGAIN: all is written, and somebody has it open), arg[3] = milliseconds that
+     * a call of the delegate on it has lasted so far (0: none is under way; INT64_MAX with file = -1: what an earlier
+     * job has left is brought to the files), file = index. arg[0] = n > 0: that of copies of what delegate n - 1 had of
+     * it: it is dead, so they are written now -> SOON until they are (with file and arg[3]), NONE, or FAILED */
     MPIOX_OP_HOLD,
     /* Where the liveness service (mpiox_process_liveness.h) of delegate number `page` is, of whose files copies will be
      * kept here: arg[0], arg[1] = its secret, arg[2] = port, text = addresses, with blanks between */
