@@ -64,7 +64,7 @@ def compiler() -> str:
 
 def sources(*modules: str) -> list[str]:
     """Return the C files of modules that need no MPI, and the least of common."""
-    least = ("mpiox_error.c", "mpiox_testing.c", "mpiox_text.c", "mpiox_wait.c")
+    least = ("mpiox_error.c", "mpiox_testing.c", "mpiox_text.c", *(("mpiox_wait.c",) if "storage" in modules else ()))
     found = [str(CSRC / "core" / "common" / name) for name in least]
     for module in modules:
         found += sorted(str(p) for p in folder(module).glob("*.c"))
