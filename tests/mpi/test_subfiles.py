@@ -326,7 +326,7 @@ STAGED = {
         for some in (MPI.COMM_SELF, comm.Split(comm.rank % 2, -comm.rank), comm):
             read_again(some, everybody(5000))
             comm.Barrier()
-        assert not os.path.exists(name)
+            assert sorted(os.listdir(folder)) == ["file", "file.subfiles"]  # who opens a closed file waits for its name
         """,
     "deleted behind its close": """
         for again in range(2):
