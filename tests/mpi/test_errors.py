@@ -134,9 +134,10 @@ def test_open_and_mode_errors_are_the_native_ones(program: Any, cases: Cases) ->
     for rank, (mine, theirs) in enumerate(zip(ours, native, strict=True)):
         for name, what in theirs.items():
             # OMPIO says "ok" on some or all ranks when a collective writes to a file open for reading, and to views
-            # whose displacement is negative
+            # whose displacement is negative; MPICH gives rank 0 alone the class of a file that is there
             wrong = ("ERR_ARG",) if name == "bad view" else ("ERR_READ_ONLY", "ERR_ACCESS")
             better = what[0] == "ok" and mine[name][0] in wrong
+            better |= what[0] == "ERR_OTHER" and mine[name][0] == native[0][name][0]
             assert mine[name][0] == what[0] or better, (rank, name)
     for name in ("missing folder", "missing file", "write to read-only", "read from write-only", "bad view"):
         assert all(mine[name][0] != "ok" for mine in ours), (name, [mine[name] for mine in ours])
