@@ -6,7 +6,8 @@
  *            count otherwise are not everywhere.
  * Algorithm. The program runs under ptrace; from its first SIGUSR2 to its second one, from the third to the fourth
  *            and so on its first thread is stepped, instruction by instruction. None of these signals is delivered.
- *            Other threads and processes are left alone.
+ *            Other threads and processes are left alone. Instructions of the kernel's own page, [vdso], do not count:
+ *            reading the clock there goes round again whenever the kernel sets it meanwhile.
  * Output.    On descriptor 3, or on standard error where there is none: a line `instructions N` for each interval,
  *            then a line `system_call NUMBER TIMES` for each number met. Exit status: the program's; 77 when it cannot
  *            be stepped here.
@@ -26,37 +27,43 @@
 enum { CANNOT = 77, NUMBERS = 1024 };
 
 static long long instructions, calls[NUMBERS];
+static unsigned long long vdso_begin, vdso_end;
 static FILE *out;
 
+static void find_vdso(pid_t pid)
+{
+    char path[64], line[512];
+
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *maps = fopen(path, "r");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
+        if (strstr(line, "[vdso]") != NULL)
+            sscanf(line, "%llx-%llx", &vdso_begin, &vdso_end);
+    if (maps != NULL)
+        fclose(maps);
+}
+
 #if defined __x86_64__
-/* The instruction that comes next, where it is a system call: its number, else -1. */
-static long next_call(pid_t pid)
+static void count_next(pid_t pid)
 {
     struct user_regs_struct registers;
 
     if (ptrace(PTRACE_GETREGS, pid, NULL, &registers) != 0)
-        return -1;
+        return;
+    instructions += registers.rip < vdso_begin || registers.rip >= vdso_end;
     errno = 0;
     const long word = ptrace(PTRACE_PEEKTEXT, pid, (void *)registers.rip, NULL);
-    return errno == 0 && (word & 0xffff) == 0x050f ? (long)registers.rax : -1;
+    if (errno == 0 && (word & 0xffff) == 0x050f && registers.rax < NUMBERS) /* a system call comes next */
+        calls[registers.rax]++;
 }
 #else
-static long next_call(pid_t pid)
+static void count_next(pid_t pid)
 {
     (void)pid;
     fputs("stepped: only x86-64\n", stderr);
     exit(CANNOT);
 }
 #endif
-
-static void count_next(pid_t pid)
-{
-    const long number = next_call(pid);
-
-    instructions++;
-    if (number >= 0 && number < NUMBERS)
-        calls[number]++;
-}
 
 static void print(void)
 {
@@ -89,7 +96,7 @@ static int follow(pid_t pid)
             fprintf(out, "instructions %lld\n", instructions);
             instructions = 0;
         } else if (signal == SIGUSR2)
-            continue;
+            find_vdso(pid);
         else if (signal != SIGTRAP)
             pass_on = signal;
     }
