@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("mpiio_ext", "partitioning", "delegates", "pioneer", "analytics")
 MAPPED = frozenset(PACKAGES[1:])
 MAX_FUNCTION_LINES = 60
-MAX_FILE_LINES = {".py": 500, ".c": 800, ".h": 800}
+MAX_FILE_LINES = {".py": 800, ".c": 800, ".h": 800}
 MAX_COLUMNS = 120
 #: {part of csrc: parts that its folders may include besides itself}: what is loaded under a program has nothing of
 #: tools.

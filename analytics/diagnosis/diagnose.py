@@ -97,9 +97,7 @@ def diagnose(
     """
     limits = limits or Limits()
     jobs, table = _arrow(job), _arrow(files)
-    ids = {value for rows in (jobs, table) if "job_id" in rows.schema.names for value in rows["job_id"].to_pylist()}
-    if len(ids) > 1:
-        raise ArgumentError(f"a diagnosis is of one job, and these are rows of {len(ids)}: {sorted(ids)[:5]}")
+    _check_one_job(jobs, table)
     who = _who(jobs, anonymous)
     if direction is None:
         read, write = (_files(table, jobs, way, background) for way in ("read", "write"))
@@ -109,7 +107,16 @@ def diagnose(
     if not _time(view) > 0:
         alone = Case(view, limits, anonymous, activity=activity) if view.jobs else None
         return _without_times(who, alone, direction, jobs)
-    case = Case(view, limits, anonymous, osts, activity, own_share, disks)
+    return _of_case(who, direction, Case(view, limits, anonymous, osts, activity, own_share, disks), jobs)
+
+
+def _check_one_job(jobs: pa.Table, files: pa.Table) -> None:
+    ids = {value for rows in (jobs, files) if "job_id" in rows.schema.names for value in rows["job_id"].to_pylist()}
+    if len(ids) > 1:
+        raise ArgumentError(f"a diagnosis is of one job, and these are rows of {len(ids)}: {sorted(ids)[:5]}")
+
+
+def _of_case(who: str, direction: Direction, case: Case, jobs: pa.Table) -> Diagnosis:
     found, seen = _findings(case)
     return Diagnosis(
         who, direction, facts=_facts(case), critical_files=_critical(case), findings=found,

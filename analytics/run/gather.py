@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.diagnosis.activity import Activity
     from mpiio_ext.analytics.factors.files import Files
+    from mpiio_ext.analytics.run.machine import Machine
+    from mpiio_ext.common.page import Finding
     from mpiio_ext.pioneer.darshan.steps import Seen
 
 #: Files whose layout is asked for; they are those that took the most time.
@@ -206,6 +208,60 @@ def _tables(
     return tables, activity, [name or f"file {number}" for number, name in names if number in by_others]
 
 
+def _concrete(
+    statistics: Sequence[Mapping[str, Any]], measured: Mapping[str, str] | None, program: str, processes: int
+) -> Callable[[str], str | None]:
+    """Return what turns a command of an advice into one for this program; None where it has been followed."""
+    own = {each["hint"] for each in library.hints(statistics)}
+
+    def concrete(command: str) -> str | None:
+        by_library = opening.FORCES in command and not own & opening.FORCED  # it has looked at the calls, and chosen
+        lost = opening.DELEGATES in command and measured is None  # it has seen the accesses, and they would not pay
+        taken = bool(statistics) and (command == opening.TAKEN or by_library or lost)
+        return None if taken else opening.concrete(command, program, processes)
+
+    return concrete
+
+
+def _spent(
+    times: tuple[float, float, float],
+    run_s: float,
+    rows: list[dict[str, Any]],
+    mapped: list[str],
+    shares: Sequence[Mapping[str, Any]],
+    given: Machine,
+    recordings: _Recorded | None,
+) -> opening.Spent:
+    """Return the run's time, and how much of it is in I/O."""
+    from mpiio_ext.analytics.run import parts
+    from mpiio_ext.pioneer.darshan.recordings import left_out
+
+    io_s, opening_s, other_s = times
+    left = left_out([recordings.folder] if recordings is not None else [])
+    return opening.Spent(
+        io_s=io_s, run_s=run_s, opening_s=opening_s, other_s=other_s, files=rows, mapped=mapped,
+        waiting_s=parts.waiting_s(shares), no_cpu=given.share if given.loaded else 0.0,
+        unfinished=_at_end(recordings), left_s=left.ns / 1e9, left=str(left),
+    )  # fmt: skip
+
+
+def _with_gains(
+    found: Sequence[Finding],
+    documents: list[dict[str, Any]],
+    spent: opening.Spent,
+    processes: int,
+    measured: Mapping[str, str] | None,
+) -> list[dict[str, Any]]:
+    """Return findings whose advice says how much it may gain."""
+    from mpiio_ext.analytics.run import gains
+
+    return [
+        dataclasses.asdict(one)
+        | {"advice": gains.with_gains(one.advice, *gains.found(documents, one.title), spent, processes, measured)}
+        for one in found
+    ]
+
+
 def _document(
     log: Path, statistics: Sequence[Mapping[str, Any]], there: bool | None, lacks: list[str],
     recordings: _Recorded | None = None,
@@ -215,7 +271,7 @@ def _document(
     from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
     from mpiio_ext.analytics.run import conflicts, delegated, gains, machine, parts
     from mpiio_ext.analytics.run import files as accessed
-    from mpiio_ext.pioneer.darshan.recordings import OTHERS, left_out
+    from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
     tables, activity, by_others = _tables(log, statistics, recorded=recordings is not None)
     crowded = OTHERS in tables["darshan_file"]["file"].to_pylist()
@@ -224,42 +280,29 @@ def _document(
     job = tables["darshan_job"].to_pylist()[0]
     program, processes, run_s = job["exe"] or job["app"] or "PROGRAM", job["processes"] or 1, job["run_time"] or 0.0
 
-    own = {each["hint"] for each in library.hints(statistics)}
     measured = opening.paying(statistics, program, processes)
-
-    def concrete(command: str) -> str | None:
-        by_library = opening.FORCES in command and not own & opening.FORCED  # it has looked at the calls, and chosen
-        lost = opening.DELEGATES in command and measured is None  # it has seen the accesses, and they would not pay
-        taken = bool(statistics) and (command == opening.TAKEN or by_library or lost)
-        return None if taken else opening.concrete(command, program, processes)
     given = machine.of(recordings.folder) if recordings is not None else machine.Machine()
     files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
     seen = _seen(recordings, activity, accessed.longest(files, activity, run_s)[:_MOST_CURVES])
     _tell_times(files, activity, seen)
     known = Known(activity=activity, waited_s=given.least_s if given.loaded else 0.0, one_host=_on_one_host(files))
-    told = diagnoses(tables, known, concrete=concrete)
+    told = diagnoses(tables, known, concrete=_concrete(statistics, measured, program, processes))
     documents = [one["document"] for one in told]
     rows = _with_unfinished(accessed.table(files, activity, processes, run_s) if len(files) else [], recordings, run_s)
     _tell(rows, files, activity, seen, library.table(statistics))
-    io_s, opening_s, other_s = _times(files, activity, processes, run_s, seen)
     mapped, shares = _mapped(files, activity, run_s), parts.parts(seen, run_s) if seen is not None else []
-    left = left_out([recordings.folder] if recordings is not None else [])
-    spent = opening.Spent(io_s=io_s, run_s=run_s, opening_s=opening_s, other_s=other_s, files=rows, mapped=mapped,
-                          waiting_s=parts.waiting_s(shares), no_cpu=given.share if given.loaded else 0.0,
-                          unfinished=_at_end(recordings), left_s=left.ns / 1e9, left=str(left))  # fmt: skip
+    spent = _spent(_times(files, activity, processes, run_s, seen), run_s, rows, mapped, shares, given, recordings)
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     silent = _silent(job, program, there, _at_end(recordings), _unclosed(files, activity)) if not statistics else []
-    through = [delegated.notice(by_others, statistics, processes, io_s)] if by_others else []
+    through = [delegated.notice(by_others, statistics, processes, spent.io_s)] if by_others else []
     return _plain(
         program=program, sentence=opening.first_sentence(documents, spent, whole=not lacks),
         parts=shares, spent_on=parts.sentence(shares, run_s),
         help=gains.help_of(documents, spent, measured, program, processes),
         facts=[*_facts(job, files, spent, crowded=crowded), *given.facts()], lacks=lacks, crowded=crowded,
         notices=[*silent, *through, *(_beside(recordings.folder) if recordings else []), *given.notice()],
-        findings=[dataclasses.asdict(one) | {"advice": gains.with_gains(one.advice, *gains.found(documents, one.title),
-                                                                        spent, processes, measured)}
-                  for one in findings(told)],
+        findings=_with_gains(findings(told), documents, spent, processes, measured),
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
         unknown=[*dict.fromkeys(text for one in documents for text in one["unknown"]), *map(_of_mapped, mapped[:1])],
         files=rows, files_in_all=len(files), library=library.table(statistics),

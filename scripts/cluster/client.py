@@ -222,13 +222,7 @@ def start(
         raise ClusterError(f"{count} hosts: write a number from 1 to {MAX_HOSTS}")
     rate, latency = _checked(rate, ""), _checked("", latency)
     os.environ["PATH"] = with_system_path(os.environ.get("PATH"))
-    lacking = needs.missing(rootless=rootless, shaping=bool(rate or latency))
-    for kind in shares:
-        if kind not in folders.KINDS:
-            raise ClusterError(f"shared folder '{kind}': {' or '.join(folders.KINDS)}")
-        lacking += folders.missing(kind, rootless=rootless)
-    if lacking:
-        raise ClusterError("hosts cannot be brought up here; missing:\n" + "\n".join(f"  - {line}" for line in lacking))
+    _check_machine(shares, rootless=rootless, shaping=bool(rate or latency))
     found = Cluster(name)
     _make_folders(found)
     life, held = os.pipe() if attached else (-1, -1)
@@ -246,6 +240,16 @@ def start(
         if life >= 0:
             os.close(life)
     return found
+
+
+def _check_machine(shares: Sequence[str], *, rootless: bool, shaping: bool) -> None:
+    lacking = needs.missing(rootless=rootless, shaping=shaping)
+    for kind in shares:
+        if kind not in folders.KINDS:
+            raise ClusterError(f"shared folder '{kind}': {' or '.join(folders.KINDS)}")
+        lacking += folders.missing(kind, rootless=rootless)
+    if lacking:
+        raise ClusterError("hosts cannot be brought up here; missing:\n" + "\n".join(f"  - {line}" for line in lacking))
 
 
 @contextlib.contextmanager

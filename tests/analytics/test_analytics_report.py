@@ -31,16 +31,25 @@ def _store() -> object:
              for k, (start, end) in enumerate(times, 1)]  # fmt: skip
     files.append({"log_id": 1, "job_id": 77, "file": "<STDOUT>", "processes": 64, "bytes_written": 5,
                   "write_start": START, "write_end": START + 30, "write_time": 0.01})  # fmt: skip
-    lmt = [{"time": START + 5 * k, "ost": ost, "file_system": "snx1", "bytes_written": 2e9, "bytes_read": 0.0}
-           for k in range(-20, 30) for ost in (3, 4)]  # fmt: skip
-    return source(
-        darshan_job=[
+    slurm = [{"job_id": 77, "node_count": 2, "user": "someone"}]
+    return source(darshan_job=_jobs(), darshan_file=files, lmt=_lmt(), slurm=slurm)
+
+
+def _lmt() -> list[dict[str, object]]:
+    return [
+        {"time": START + 5 * k, "ost": ost, "file_system": "snx1", "bytes_written": 2e9, "bytes_read": 0.0}
+        for k in range(-20, 30)
+        for ost in (3, 4)
+    ]
+
+
+def _jobs() -> list[dict[str, object]]:
+    return [
             {"log_id": 1, "job_id": 77, "app": "code_x", "exe": "/home/u/code_x in", "uid": 4242, "processes": 64,
              "start_time": START, "end_time": START + 30, "run_time": 30.0, "bytes_written": 4 * 10**9, "bytes_read": 0,
              "modules": ["POSIX"], "partial": False},
             {"log_id": 2, "job_id": 78, "app": "code_y"},
-        ], darshan_file=files, lmt=lmt, slurm=[{"job_id": 77, "node_count": 2, "user": "someone"}],
-    )  # fmt: skip
+    ]
 
 
 def test_a_job_is_taken_out_of_the_store_with_the_lmt_of_its_time_and_osts() -> None:

@@ -165,9 +165,8 @@ def test_a_query_of_two_joined_tables() -> None:
             self, engine: Engine, expression: Any, name: str, waits_for: str = "", inputs: Any = (), units: Any = None
         ) -> None:
             self.units = units
-            self.engine, self.expression, self.name, self.waits_for, self.inputs = (
-                engine, expression, name, waits_for, inputs
-            )  # fmt: skip
+            self.engine, self.expression, self.name = engine, expression, name
+            self.waits_for, self.inputs = waits_for, inputs
 
     given = Query(Engine(), Tuples.expression, "joined")
     query = extract(given, "1kB/s", names=["small", "gaps"], rows=50)

@@ -34,16 +34,16 @@ def test_prolog_job_epilog(extension: str, tmp_path: pathlib.Path) -> None:
     command = [sys.executable, "-m", "mpiio_ext", "delegates", "arbiter"]
 
     def tell(which: str) -> None:
-        printed = subprocess.run([*command, "slurm-script", which, "--dir", str(folder)], capture_output=True,
-                                 text=True, check=True, timeout=120)
+        words = [*command, "slurm-script", which, "--dir", str(folder)]
+        printed = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
         subprocess.run(["sh"], input=printed.stdout, env=SLURM, text=True, check=True, timeout=120)
 
     def jobs() -> list[str]:
         return list(mapfile.read(folder).jobs)
 
     with (tmp_path / "log").open("w") as log:
-        arbiter = subprocess.Popen([*command, "--dir", str(folder), "--io-nodes", "2", "--policy", "size", "--reserve",
-                                    "600", "--lease", "600"], stdout=log, stderr=log)
+        options = f"--dir {folder} --io-nodes 2 --policy size --reserve 600 --lease 600"
+        arbiter = subprocess.Popen([*command, *options.split()], stdout=log, stderr=log)
         job = None
         try:
             wait(lambda: mapfile.read(folder).generation > 0)

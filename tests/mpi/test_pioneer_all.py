@@ -123,17 +123,18 @@ os.close(fd)
 os.write(other, b"y" * 50)
 os.close(other)
 """)
-    trace, again, run = tmp_path / "trace", tmp_path / "again", tmp_path / "run"
     tool = ["-m", "mpiio_ext"]
-    python_run([*tool, "trace", "-o", trace, "--", sys.executable, program], 2, timeout_s=120)
-    path = [sys.executable, *tool, "pioneer", "path", trace, "-o", tmp_path / "run.parquet", "--only",
-            f"{tmp_path}/data/*"]  # fmt: skip
-    run_bounded([str(word) for word in path], env=base_environment(), timeout_s=60)
-    python_run([*tool, "trace", "--folders", "-o", again, "--", sys.executable, *tool, "pioneer", "replay",
-                tmp_path / "run.parquet", run], 2, timeout_s=120)  # fmt: skip
-    words = [sys.executable, *tool, "pioneer", "compare", tmp_path / "run.parquet", again, "--below", run,
-             "--time-scale", "2", "--replayed", "--json"]  # fmt: skip
-    launch = run_bounded([str(word) for word in words], env=base_environment(), timeout_s=60, check=False)
+
+    def words(command: str) -> list[str]:
+        return [word.replace("@", str(tmp_path)) for word in command.split()]
+
+    python_run([*tool, *words("trace -o @/trace --"), sys.executable, program], 2, timeout_s=120)
+    path = [sys.executable, *tool, *words("pioneer path @/trace -o @/run.parquet --only @/data/*")]
+    run_bounded(path, env=base_environment(), timeout_s=60)
+    replay = [sys.executable, *tool, *words("pioneer replay @/run.parquet @/run")]
+    python_run([*tool, *words("trace --folders -o @/again --"), *replay], 2, timeout_s=120)
+    compare = words("pioneer compare @/run.parquet @/again --below @/run --time-scale 2 --replayed --json")
+    launch = run_bounded([sys.executable, *tool, *compare], env=base_environment(), timeout_s=60, check=False)
     found = json.loads(launch.stdout)
     assert launch.returncode == 0, launch.describe()
     assert found["failed"] == []

@@ -23,6 +23,18 @@ def calls(start_s: float, count: int, size: int, offset: int, each_s: float) -> 
                  end=(at + 0.9e9 * each_s).astype(np.int64))  # fmt: skip
 
 
+def _calls_of(ranks: int, count: int, size: int, name: str, each_s: float) -> tuple[list[bytes], list[bytes]]:
+    heats, accesses = [], []
+    for rank in range(ranks):
+        heat, segments = Heat(), Segments()
+        some = calls(0.1 + 0.05 * (rank % 10), count, size, rank * size * count, each_s / count)
+        heat.add(some)
+        segments.add(some)
+        heats.append(heat.packed("POSIX", rank, 10.0))
+        accesses.append(segments.packed({name: 0}, rank, "node"))
+    return heats, accesses
+
+
 def log_of(
     path: pathlib.Path, ranks: int, *, count: int = 20, size: int = 512, dxt: bool = True, opening_s: float = 0.0,
     name: str = "/scratch/out.h5", maps: int = 0, each_s: float = 9.0,
@@ -43,14 +55,7 @@ def log_of(
              "F_FASTEST_RANK_TIME": each_s + opening_s}  # fmt: skip
     for counter, value in times.items():
         row["times"][0, layout.at(counter)] = value
-    heats, accesses = [], []
-    for rank in range(ranks):
-        heat, segments = Heat(), Segments()
-        some = calls(0.1 + 0.05 * (rank % 10), count, size, rank * size * count, each_s / count)
-        heat.add(some)
-        segments.add(some)
-        heats.append(heat.packed("POSIX", rank, 10.0))
-        accesses.append(segments.packed({name: 0}, rank, "node"))
+    heats, accesses = _calls_of(ranks, count, size, name, each_s)
     names = {record_id(name): name, record_id("heatmap:POSIX"): "heatmap:POSIX"}
     job = Job(start_ns=BEGIN_NS, end_ns=BEGIN_NS + 10 * 10**9, processes=ranks, identity=7, exe="./app -n 4",
               mounts=[("lustre", "/scratch")], metadata={})  # fmt: skip
