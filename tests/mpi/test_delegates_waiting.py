@@ -90,7 +90,7 @@ def test_a_slow_file_system(tmp_path: pathlib.Path) -> None:
     command = [str(launcher()), "-n", str(RANKS), "env", f"LD_PRELOAD={library_path()}", *map(str, program)]
     env = {
         "MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_cache=400k:mpiox_delegate_report=1",
-        "MPIOX_FAULT": f"op=write,path={tmp_path}/file,delay_ms=5000,after=1,times=1",
+        "MPIOX_FAULT": f"op=write,path={tmp_path}/file,delay_ms=10000,after=1,times=1",
     }
     with job(command, tmp_path / "log", env) as running:
         assert running.status(LIMIT_S) == 0, running.text()
@@ -114,10 +114,10 @@ def test_a_transfer_that_goes_on_is_no_wait(tmp_path: pathlib.Path) -> None:
         "file.Close()\n"
         "print(f'took {took}') if MPI.COMM_WORLD.rank == 0 else None\n"
     )
-    env = {"MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_bypass=0:mpiox_delegate_report=1", "MPIOX_RANKS_PER_NODE": "1",
-           "MPIOX_NETWORK_FAULT": "delay_ms=500", "MPIOX_TESTING": "1"}  # fmt: skip
+    env = {"MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_bypass=0:mpiox_delegate_report=4", "MPIOX_RANKS_PER_NODE": "1",
+           "MPIOX_NETWORK_FAULT": "delay_ms=1000", "MPIOX_TESTING": "1"}  # fmt: skip
     launch = python_run(["-c", program, tmp_path / "file"], 2, env=env, timeout_s=LIMIT_S)
     found = re.search(r"took (\d+\.\d+)", launch.stdout)
-    assert found and float(found[1]) > 2, launch.describe()  # else there was nothing to be seen
+    assert found and float(found[1]) > 5, launch.describe()  # else there was nothing to be seen
     assert "has waited" not in launch.stderr, launch.describe()
     assert (tmp_path / "file").read_bytes() == (bytes([1]) * 4096 + bytes([2]) * 4096) * (12 << 10)

@@ -40,7 +40,7 @@ def _named(document: dict[str, Any]) -> None:
     waits = [re.search(r"(?:each of the others waits .*|and .*): ([\d.]+) (m?)s$", line)
              for line in late["evidence"]]
     told_s = [float(each[1]) / (1000 if each[2] else 1) for each in waits if each is not None]
-    assert len(told_s) == 2 and min(told_s) >= 0.9 * HALF_S * LATE / 2
+    assert sorted(told_s)[-2] >= 0.9 * HALF_S * LATE / 2  # in two calls; in others they may wait, too, but not so long
     assert "for rank 1, which comes late" in document["sentence"]
 
 
@@ -48,7 +48,7 @@ def test_parts_of_the_time(extension: str, tmp_path: pathlib.Path) -> None:
     """Two ranks wait for the third one; requests that sleep are the file system's; and the parts are the whole."""
     found, told, document = parts(tmp_path, 3)
     assert found["waiting"]["most_s"] >= LATE * HALF_S and found["waiting"]["rank"] != 1
-    assert found["waiting"]["least_s"] < HALF_S and found["waiting"]["least_rank"] == 1
+    assert found["waiting"]["least_s"] < found["waiting"]["most_s"] / 2 and found["waiting"]["least_rank"] == 1
     assert found["waiting"]["mean_s"] >= 2 * LATE * HALF_S / 3
     if not any("waited for a CPU" in text for text in document["notices"]):  # else no finding is made of waiting
         _named(document)
@@ -71,6 +71,6 @@ def test_what_the_mpi_library_does_is_not_told_apart(extension: str, tmp_path: p
     """A rank comes late to a call that the MPI library carries out: nobody has measured who waits."""
     found, told, _ = parts(tmp_path, 3, MPIOX_HINTS="mpiox_enable=false", OMPI_MCA_io="romio321")
     assert found["messages"]["most_s"] == found["library"]["most_s"] == 0
-    assert found["waiting"]["most_s"] < 2 * HALF_S  # in opening, which this library begins
+    assert found["waiting"]["most_s"] < found["mpi_library"]["most_s"]  # in opening, which this library begins
     assert found["mpi_library"]["most_s"] >= (LATE - 1) * HALF_S
     assert "the MPI library" in told and "this library" not in told
