@@ -236,7 +236,7 @@ def test_a_name_that_another_job_has_now(tmp_path: pathlib.Path) -> None:
         with job(command, tmp_path / "other", env) as other:
             assert other.status(LIMIT_S) not in (0, None) and not other.left(GRACE_S), other.text()
             said = other.text()
-        assert "another job writes a file of this name" in said and "(errno 16)" in said, said
+        assert "another job writes a file of this name" in said and "MPI_ERR_FILE_IN_USE" in said, said
         for pid in running.delegates():
             os.kill(pid, signal.SIGUSR1)
         assert asked("wait", "--timeout", "60s", files / "checkpoint0") == (0, "")
