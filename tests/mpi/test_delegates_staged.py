@@ -192,7 +192,7 @@ def test_the_arbiters_nodes_write_it(tmp_path: pathlib.Path) -> None:
                 having = {item.delegate for item in status for file in item.files
                           if file.path == f"{folder}/.checkpoint{done}.staging" and file.dirty_bytes > 0}  # fmt: skip
                 assert having <= given[done], (number, done, having, given)
-                assert having or (folder / f"checkpoint{done}").exists()
+                assert having or asked("wait", "--timeout", "60s", folder / f"checkpoint{done}") == (0, "")
             names = [item.job for item in announcements.read_all(arbiter)[0]]
             mapfile.write(arbiter, mapfile.Map(number + 1, dict.fromkeys(names, nodes)))
             while number < 3 and {item.applied for item in announcements.read_all(arbiter)[0]} != {number + 1}:
