@@ -70,7 +70,6 @@ lint: build ## ruff, clang-format, mypy --strict, structure of the sources
 	$(BIN)/python -m ruff check .
 	scripts/format --check
 	scripts/typecheck
-	$(BIN)/python -m mpiio_ext.cli.manual --check docs/man
 	$(BIN)/python scripts/check_sources.py
 	$(BIN)/python scripts/check_imports.py
 

@@ -24,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SPACK = "scripts/packages/spack/spack_repo/mpiio_ext/packages/py_mpiio_ext/package.py"
 CONDA = "scripts/packages/conda/recipe.yaml"
+MANUAL = "mpiio_ext/cli/manual.py"
 NO_HASH = "0" * 64
 
 class Failed(Exception):  # noqa: N818
@@ -56,7 +57,6 @@ def versions(root: Path) -> dict[str, str]:
         CONDA: one(r'^  version: "(\S+)"', read(root, CONDA), CONDA),
         SPACK: one(r'^    version\(\s*"([^"]+)"', read(root, SPACK), SPACK),
         f"{SPACK} (pypi)": one(r'^    pypi = "mpiio_ext/mpiio_ext-(.+)\.tar\.gz"', read(root, SPACK), SPACK),
-        "docs/man/mpiio-ext.1": one(r'^\.TH .* "mpiio_ext ([0-9]\S*)"', read(root, "docs/man/mpiio-ext.1"), "docs/man"),
     }
 
 
@@ -102,11 +102,11 @@ def same_date(root: Path) -> str:
         raise Failed("CHANGELOG.md still has an entry Unreleased")
     dates = {
         "CITATION.cff": one(r"^date-released: (\S+)", read(root, "CITATION.cff"), "CITATION.cff"),
-        "docs/man": one(r'^\.TH "\S+" "1" "(\S+)"', read(root, "docs/man/mpiio-ext.1"), "docs/man"),
+        MANUAL: one(r'^_DATE = "(\S+)"', read(root, MANUAL), MANUAL),
     }
     wrong = [f"{name} says {date}" for name, date in dates.items() if date != entry[1]]
     if wrong:
-        raise Failed(f"CHANGELOG.md says {entry[1]}, but {'; '.join(wrong)} (_DATE in mpiio_ext/cli/manual.py)")
+        raise Failed(f"CHANGELOG.md says {entry[1]}, but {'; '.join(wrong)}")
     return f"of {entry[1]}, in the changelog"
 
 

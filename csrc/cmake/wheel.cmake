@@ -9,7 +9,7 @@ foreach(abi ${abis})
             DESTINATION abis/${abi} USE_SOURCE_PERMISSIONS PATTERN pkgconfig EXCLUDE)
 endforeach()
 install(FILES csrc/entry/include/mpiio_ext.h csrc/tools/engine/mpiio_ext_engine.h DESTINATION include)
-install(DIRECTORY docs/man/ DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 FILES_MATCHING PATTERN "*.1")
+include(csrc/cmake/pages.cmake)
 
 find_package(Python REQUIRED COMPONENTS Interpreter Development.SABIModule)
 Python_add_library(_binding MODULE WITH_SOABI USE_SABI 3.10 ${MPIOX_GENERATED}/_binding.c)

@@ -1,27 +1,24 @@
-"""Manual pages of the command line, made from its click objects: ``python -m mpiio_ext.cli.manual [--check] FOLDER``.
+"""Manual pages of the command line, made from its click objects: `scripts/pages.py` writes them when the build runs.
 
 Problem. ``man mpiio-ext-run`` has to say what ``mpiio-ext run --help`` says, for all time. click-man, which does this
 for other programs, asks groups for commands that are loaded, and ours are loaded when they are called.
 
 Algorithm. One page for the program and one for each of its commands, as git has; commands of commands are sections of
 those pages. Texts are the help texts. Pages are in the language of man(7) that groff and mandoc share: ASCII, with
-escapes for all other characters. They are kept in docs/man, where a test finds drift, because a wheel is built without
-click. So are the help texts of commands that cannot be imported without their extra, for installations of the core.
+escapes for all other characters. Installations of the core also get the help texts of commands that cannot be imported
+without their extra.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
 import mpiio_ext
 from mpiio_ext.cli import main
-from mpiio_ext.common.commands import HELPS
 from mpiio_ext.environment import VARIABLES
 
 _PROGRAM = "mpiio-ext"
@@ -103,7 +100,7 @@ def _head(title: str, line: str) -> list[str]:
     """Return the first lines of a page."""
     version = mpiio_ext.__version__
     return [
-        '.\\" made by python -m mpiio_ext.cli.manual from the command line; do not edit',
+        '.\\" made by scripts/pages.py from the command line; do not edit',
         f'.TH "{_escape(title.upper())}" "1" "{_DATE}" "mpiio_ext {version}" "mpiio_ext manual"',
         ".SH NAME",
         f"{_escape(title)} \\- {_escape(line.rstrip('.'))}",
@@ -158,7 +155,7 @@ def pages() -> dict[str, str]:
 
 def helps() -> str:
     """Return the help texts of the commands that need an extra, each behind a line with its name."""
-    found = ["Made by python -m mpiio_ext.cli.manual from the command line; do not edit."]
+    found = ["Made by scripts/pages.py from the command line; do not edit."]
 
     def add(command: click.Command, context: click.Context, words: str) -> None:
         if words.startswith(_HEAVY):
@@ -171,24 +168,3 @@ def helps() -> str:
 
     add(main, _context(main, None, _PROGRAM), "")
     return "\n".join(found) + "\n"
-
-
-def _run(words: list[str]) -> int:
-    check, folder = "--check" in words, Path(words[-1])
-    found = {folder / name: text for name, text in pages().items()} | {HELPS: helps()}
-    there = {path: path.read_text(encoding="utf-8") for path in [*folder.glob("*.1"), HELPS] if path.exists()}
-    changed = sorted(path for path in found.keys() | there.keys() if found.get(path) != there.get(path))
-    if not check:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in changed:
-            if path in found:
-                path.write_text(found[path], encoding="utf-8")
-            else:
-                path.unlink()
-    for path in changed:
-        print(f"{path}: {'out of date: python -m mpiio_ext.cli.manual docs/man' if check else 'written'}")
-    return int(check and bool(changed))
-
-
-if __name__ == "__main__":
-    sys.exit(_run(sys.argv[1:]))

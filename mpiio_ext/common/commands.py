@@ -40,7 +40,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 #: `context_settings` of every command.
 HELP = {"help_option_names": ["-h", "--help"]}
 
-#: Help texts of commands that need an extra to be imported, each behind a line "=== COMMAND".
+#: Help texts of commands that need an extra to be imported, each behind a line "=== COMMAND"; the build makes them. An
+#: editable installation has none, and all extras.
 HELPS = Path(__file__).with_name("help.txt")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -271,10 +272,10 @@ def own_warnings() -> Iterator[None]:
 def kept_help(words: Sequence[str]) -> str | None:
     """Return the help that a command line asks for, of a command that cannot be imported without its extra.
 
-    `mpiio_ext.cli.manual` keeps them in `HELPS`; None: no help is asked for, or there is no such command.
+    `HELPS` has them; None: no help is asked for, or there is no such command.
     """
     words = list(itertools.takewhile(lambda word: word != "--", words))
-    if not {"-h", "--help"} & set(words):
+    if not {"-h", "--help"} & set(words) or not HELPS.exists():
         return None
     names = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
     texts = HELPS.read_text(encoding="utf-8").rstrip().split("\n=== ")

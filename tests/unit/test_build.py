@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 
 import mpiio_ext
+from mpiio_ext.cli import manual
 from support.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -152,10 +153,11 @@ def configure(root: Path, folder: Path, **environment: str) -> subprocess.Comple
 def test_source_distribution_carries_what_is_generated(build: ModuleType, tmp_path: Path) -> None:
     """It asks for no cffi and is configured without one; a checkout is not, and says so."""
     root = copy_of_the_sources(tmp_path / "checkout")
-    for name in (".gitignore", "CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml", "mpiio_ext/__init__.py"):
+    for name in (".gitignore", "CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml", "scripts/pages.py"):
         (root / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, root / name)
-    shutil.copytree(ROOT / "benchmarks", root / "benchmarks")
+    for name in ("benchmarks", "mpiio_ext", "partitioning", "delegates", "pioneer", "analytics"):
+        shutil.copytree(ROOT / name, root / name, dirs_exist_ok=True)
     (root / "generated").mkdir()
     (root / "generated" / "old.c").write_text("what an earlier packing has left")
     words = [sys.executable, "-B", "-c", PACK]
@@ -165,14 +167,15 @@ def test_source_distribution_carries_what_is_generated(build: ModuleType, tmp_pa
 
     shutil.unpack_archive(next((tmp_path / "dist").glob("*.tar.gz")), tmp_path)
     unpacked = tmp_path / f"mpiio_ext-{mpiio_ext.__version__}"
-    texts = {path.name: path.read_text(encoding="utf-8") for path in (unpacked / "generated").iterdir()}
-    assert texts == build.outputs()
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (unpacked / "generated").rglob("*.*")}
+    assert texts == build.outputs() | manual.pages() | {"help.txt": manual.helps()}
     done = subprocess.run(words, cwd=unpacked, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "cffi" not in done.stdout
 
     (tmp_path / "cffi.py").write_text("raise ImportError('no cffi here')\n")
     done = configure(unpacked, tmp_path / "b", PYTHONPATH=str(tmp_path))
     assert done.returncode == 0, done.stderr
+    assert f"{unpacked}/generated/man" in (tmp_path / "b" / "cmake_install.cmake").read_text(encoding="utf-8")
     done = configure(root, tmp_path / "c", PYTHONPATH=str(tmp_path))
     assert done.returncode != 0 and "pip install cffi" in " ".join(done.stderr.split())
 
@@ -370,7 +373,7 @@ def test_wheel_has_what_the_engine_needs(build: ModuleType) -> None:
     assert "MPI_File_read" in named  # given to a macro that calls it
     assert {name for name in named if f"#define {name} " not in table} == set()
     installed = (ROOT / "csrc/cmake/wheel.cmake").read_text(encoding="utf-8")
-    assert "csrc/tools/engine/mpiio_ext_engine.h" in installed and "docs/man/" in installed
+    assert "csrc/tools/engine/mpiio_ext_engine.h" in installed and "csrc/cmake/pages.cmake" in installed
 
 
 def test_get_include_and_get_library() -> None:

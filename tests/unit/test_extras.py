@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from mpiio_ext.cli import EXTRAS
+from mpiio_ext.cli import EXTRAS, manual
 from support.commands import COMMANDS
 from support.launch import ROOT, base_environment
 
@@ -23,6 +23,15 @@ class Core(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {top!r}", name=top)
 sys.meta_path.insert(0, Core())
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let the children of a checkout have the help that an installation keeps."""
+    path = tmp_path_factory.mktemp("help") / "help.txt"
+    path.write_text(manual.helps(), encoding="utf-8")
+    global ONLY_CORE
+    ONLY_CORE += f"import pathlib, mpiio_ext.common.commands as c; c.HELPS = pathlib.Path({str(path)!r})\n"
 
 
 def child(words: list[str], code: str = "from mpiio_ext.cli import main; main(prog_name='mpiio-ext')"

@@ -18,9 +18,7 @@ from support.darshan_logs import Job, make_log, posix
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Files that print otherwise: the functions themselves; protocols between our processes; programs of their own.
-OTHERS = {
-    "mpiio_ext/common/printing.py", "mpiio_ext/bench/arbitrated/job.py", "pioneer/orders.py", "mpiio_ext/cli/manual.py",
-}  # fmt: skip
+OTHERS = {"mpiio_ext/common/printing.py", "mpiio_ext/bench/arbitrated/job.py", "pioneer/orders.py"}
 EVIL = "x\x1b]0;title\x07\x9b31m\u202e\u2028\udcff"
 
 

@@ -1,0 +1,27 @@
+# Manual pages, and the help of commands that need an extra, for installations without it: made by scripts/pages.py.
+#
+# A checkout's are made in the build folder; a source distribution carries them, as it does generated sources. An
+# editable installation has neither: no folder for pages, and all extras' packages.
+if(SKBUILD_STATE STREQUAL "editable" OR MPIOX_ANY_MPI)
+    return()
+endif()
+if(NOT carried)
+    execute_process(COMMAND ${Python_EXECUTABLE} -c "import click, numpy, pydantic, rich" RESULT_VARIABLE failed
+                    OUTPUT_QUIET ERROR_QUIET)
+    if(failed AND SKBUILD)
+        message(FATAL_ERROR "The manual pages are made from the commands, which import packages that ${Python_EXECUTABLE} "
+                            "does not have: pip install click numpy pydantic rich, or build from a source distribution, "
+                            "which carries what is generated.")
+    elseif(failed)
+        message(STATUS "Manual pages: none, ${Python_EXECUTABLE} lacks one of click, numpy, pydantic, rich")
+        return()
+    endif()
+    add_custom_target(pages ALL COMMAND ${Python_EXECUTABLE} -B ${here}/scripts/pages.py ${MPIOX_GENERATED}
+                      COMMENT "Generating manual pages" VERBATIM)
+endif()
+if(SKBUILD) # beside the program's folder
+    install(DIRECTORY ${MPIOX_GENERATED}/man/ DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1)
+    install(FILES ${MPIOX_GENERATED}/help.txt DESTINATION common)
+else()
+    install(DIRECTORY ${MPIOX_GENERATED}/man/ DESTINATION share/man/man1)
+endif()
