@@ -6,7 +6,8 @@ import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterator
 
 import hypothesis
 import pytest
@@ -22,7 +23,7 @@ sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path 
 from support import apart, cbuild, fuzz, tiers, workers  # noqa: E402
 from support.cases import Cases  # noqa: E402
 from support.durations import Durations  # noqa: E402
-from support.launch import Launch, library_path, mpi_family, mpi_run, python_alone, python_run  # noqa: E402
+from support.launch import Launch, LostLaunch, library_path, mpi_family, mpi_run, python_alone, python_run  # noqa: E402
 
 #: Whether this process may launch MPI programs beside other workers.
 APART = pytest.StashKey[bool]()
@@ -67,6 +68,30 @@ def pytest_collect_directory(path: pathlib.Path, parent: pytest.Collector) -> py
 def pytest_report_header() -> str:
     """Say how random tests draw the same again."""
     return f"random seed: {fuzz.seed()} (again: {fuzz.SEED_NAME}={fuzz.seed()})"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say the seed with each test that fails."""
+    report = yield
+    if report.failed:
+        report.sections.append(("random seed", f"{fuzz.SEED_NAME}={fuzz.seed()}"))
+    return report
+
+
+#: Tests of which the launcher has lost a launch.
+STARTED_AGAIN: list[str] = []
+
+
+def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: str) -> None:
+    """Count launches that were started once more, those of all workers."""
+    if issubclass(warning_message.category, LostLaunch):
+        STARTED_AGAIN.append(nodeid)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many launches were started once more."""
+    terminalreporter.write_line(f"launches that the launcher lost, started once more: {len(STARTED_AGAIN)}")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups

@@ -14,6 +14,7 @@ import time
 import pytest
 
 from mpiio_ext import delegates
+from support import fuzz
 from support.launch import launcher, marked_processes, preload_environment
 from support.processes import job
 from support.staged import CHECKPOINTS, RANKS, asked, checkpoint, command, hints, kill_at_once, names, whole
@@ -104,7 +105,7 @@ def test_nobody_else_has_written(tmp_path: pathlib.Path, rate: int, after_s: flo
 def test_what_others_have_written_since_stays(tmp_path: pathlib.Path, seconds: float) -> None:
     """It is named, with both times; --force takes what the cache has: all but the first page of each delegate."""
     leave(tmp_path, after_s=0.5)
-    path, newer = tmp_path / "files/checkpoint0", os.urandom(len(checkpoint(0)))
+    path, newer = tmp_path / "files/checkpoint0", fuzz.data(len(checkpoint(0)))
     path.write_bytes(newer)
     if seconds:
         later(path, seconds)
@@ -127,7 +128,7 @@ def test_a_part_was_drained_before_others_wrote(tmp_path: pathlib.Path, rate: in
     """Later than the time in which a write that was begun may have come."""
     leave(tmp_path, rate=rate, after_s=1)
     path = tmp_path / "files/checkpoint0"
-    newer = os.urandom(len(path.read_bytes()))
+    newer = fuzz.data(len(path.read_bytes()))
     path.write_bytes(newer)
     later(path, 60)
     status, text = asked("recover", tmp_path / "first")
@@ -154,7 +155,7 @@ def test_a_file_that_was_made_anew(tmp_path: pathlib.Path) -> None:
 def test_the_next_job_leaves_it(tmp_path: pathlib.Path) -> None:
     """Its delegates say so and write the rest; its own files are written. recover finds what is left."""
     hints = leave(tmp_path, after_s=0.5)
-    path, newer = tmp_path / "files/checkpoint0", os.urandom(1000)
+    path, newer = tmp_path / "files/checkpoint0", fuzz.data(1000)
     path.write_bytes(newer)
     (tmp_path / "other").mkdir()
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(tmp_path / "other"), "2", "0"]

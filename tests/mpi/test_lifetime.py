@@ -15,7 +15,16 @@ from typing import Any
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, base_environment, json_lines, launcher, mpi_run, python_run, run_bounded
+from support.launch import (
+    Launch,
+    base_environment,
+    json_lines,
+    launcher,
+    mpi_run,
+    python_run,
+    run_bounded,
+    started_once_more,
+)
 
 pytestmark = pytest.mark.mpi
 
@@ -226,6 +235,7 @@ def test_spawn_and_disconnect_again_and_again(
         said = launch.stdout.splitlines()
         if not launch.timed_out or said.count("spawn") == said.count("spawned"):
             break
+        started_once_more("MPI_Comm_spawn waits in PMIx_Lookup")
     assert launch.returncode == 0 and not launch.timed_out, launch.describe()
     lines = sorted(line for line in launch.stdout.splitlines() if line.startswith(("ok", "FAILED")))
     said = ["ok both merged"] * 9 + ["ok both merged_other"] * 3 + ["ok parents parents"] * 6

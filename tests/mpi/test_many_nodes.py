@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-import random
 import sys
 
 import pytest
 
+from support import fuzz
 from support.cbuild import CSRC, FLAGS, ROOT, SANITIZE, check, compile_c, sources
 
 pytestmark = pytest.mark.mpi
@@ -24,8 +24,8 @@ def program(source: str, *modules: str) -> pathlib.Path:
 
 def test_placing_domains(family: str) -> None:
     """As every node for every domain would have it; 10,000 nodes and 20,000 domains by four looks a domain."""
-    seed = random.randrange(2**31)
-    assert " 0 failures" in check(program("collective/test_owners.c"), str(seed)), seed
+    seed = fuzz.seed()
+    assert " 0 failures" in check(program("collective/test_owners.c"), seed), seed
 
 
 def test_who_is_due(family: str) -> None:
@@ -35,5 +35,5 @@ def test_who_is_due(family: str) -> None:
 
 def test_windows_of_rounds(family: str) -> None:
     """Each window has a round, whichever an aggregator begins with; who has something when is told before it comes."""
-    seed = random.randrange(2**31)
-    assert " 0 failures" in check(program("buffers/test_windows.c", "domains", "typemap", "common"), str(seed)), seed
+    seed = fuzz.seed()
+    assert " 0 failures" in check(program("buffers/test_windows.c", "domains", "typemap", "common"), seed), seed

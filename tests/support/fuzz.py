@@ -1,8 +1,9 @@
 """How many examples random tests take, and from which seed.
 
-A quarter of the examples runs every time, all of them with ``--run-slow``. The seed is another one each time: pytest
-prints it at the head, and ``MPIOX_TEST_SEED=N`` in the environment repeats it. Hypothesis has it, and what draws in C.
-Tests whose seed is part of what they state (comparisons of methods) keep their own, unless that variable is set.
+A quarter of the examples runs every time, all of them with ``--run-slow`` (`make test-all`). There alone the seed is
+another one each time; pytest prints it at the head and with each test that fails, and ``MPIOX_TEST_SEED=N`` in the
+environment repeats it. Hypothesis has it, and what draws in C. Tests whose seed is part of what they state
+(comparisons of methods) keep their own, unless that variable is set.
 """
 
 from __future__ import annotations
@@ -19,15 +20,20 @@ SETTINGS = "_hypothesis_internal_use_settings"
 
 
 def start(all_examples: bool) -> None:
-    """Draw the seed, unless there is one. Workers and launched programs get it by the environment."""
-    os.environ.setdefault(DRAWN_NAME, str(random.SystemRandom().randrange(1, 1_000_000)))
+    """Draw the seed of all examples, unless there is one. Workers and launched programs get it by the environment."""
     if all_examples:
+        os.environ.setdefault(DRAWN_NAME, str(random.SystemRandom().randrange(1, 1_000_000)))
         os.environ[ALL_NAME] = "1"
 
 
 def seed() -> str:
     """Return the seed of this run of the suite."""
     return os.environ.get(SEED_NAME) or os.environ.get(DRAWN_NAME, "1")
+
+
+def data(size: int) -> bytes:
+    """Return bytes that do not compress, the same in each run with this seed."""
+    return random.Random(int(seed())).randbytes(size)
 
 
 def all_examples() -> bool:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.subfiles.index import Striping
 from mpiio_ext.subfiles.stored import Files, find, read_range
-from support import strangers, tiers
+from support import fuzz, strangers, tiers
 from support.made_subfiles import IDENT, child, command, content, index_text, make
 
 K = 1 << 10
@@ -83,7 +83,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 ])  # fmt: skip
 def test_the_extremes(unit: int, count: int, tmp_path: pathlib.Path) -> None:
     size = (3 << 20) + 1
-    data = os.urandom(min(1 << 20, 3000 * unit))
+    data = fuzz.data(min(1 << 20, 3000 * unit))
     make(tmp_path / "f", {size - len(data): data, 5: b"begin"}, size, unit, count)
     assert command("merge", tmp_path / "f", "--in-place", "--verify").exit_code == 0
     assert (tmp_path / "f").read_bytes() == content({size - len(data): data, 5: b"begin"}, size)
@@ -383,7 +383,7 @@ def test_names_that_can_be_guessed(name: str, tmp_path: pathlib.Path) -> None:
 def test_a_full_disk(tmp_path: pathlib.Path) -> None:
     """A limit of the size of files is a disk that is full; where root may mount, a small disk is."""
     size = 6 << 20
-    make(tmp_path / "f", {0: os.urandom(size)}, size, 1 << 20, 3)
+    make(tmp_path / "f", {0: fuzz.data(size)}, size, 1 << 20, 3)
     (tmp_path / "plain").write_bytes(b"x" * size)
     before = {one.name for one in tmp_path.iterdir()}
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({1 << 20}, {1 << 20}))"

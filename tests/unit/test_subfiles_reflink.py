@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support import fuzz
 from support.made_subfiles import command, content, make
 
 SIZE = (40 << 20) + 12345
@@ -45,7 +46,7 @@ def used(path: pathlib.Path) -> int:
 
 def test_blocks_are_shared(disk: pathlib.Path) -> None:
     """There is no room for a second file of that size; what does not fit the blocks is copied."""
-    runs = {5 << 20: os.urandom(20 << 20), SIZE - 10_000: b"x" * 9_999}
+    runs = {5 << 20: fuzz.data(20 << 20), SIZE - 10_000: b"x" * 9_999}
     make(disk / "f", runs, SIZE, 1 << 20, 3)
     before = used(disk)
     done = command("merge", disk / "f", "-o", disk / "g", "--verify")
@@ -62,14 +63,14 @@ def test_blocks_are_shared(disk: pathlib.Path) -> None:
 
 
 def test_units_that_fit_no_block(disk: pathlib.Path) -> None:
-    runs = {0: os.urandom(3_000_000)}
+    runs = {0: fuzz.data(3_000_000)}
     make(disk / "f", runs, 3_000_000, 100_000, 3)
     done = command("merge", disk / "f", "-o", disk / "g", "--verify")
     assert done.exit_code == 0 and "(copy_file_range, compared)" in done.stdout, done.output
 
 
 def test_to_another_file_system(disk: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    runs = {0: os.urandom(8 << 20)}
+    runs = {0: fuzz.data(8 << 20)}
     make(disk / "f", runs, SIZE, 1 << 20, 3)
     done = command("merge", disk / "f", "-o", tmp_path / "g", "--verify")
     assert done.exit_code == 0 and "reflink" not in done.stdout

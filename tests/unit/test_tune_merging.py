@@ -24,6 +24,7 @@ from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.space import Options, Usage, build
 from mpiio_ext.tune.trial import FileUse, Outcome
 from mpiio_ext.tune.tuner import Tuner
+from support import fuzz
 from support.made_subfiles import make
 
 FOUR = Setting((("mpiox_subfiles", "4"),))
@@ -57,7 +58,7 @@ def names(folder: pathlib.Path) -> set[str]:
 
 
 def test_files_are_merged_and_nothing_else_stays(tmp_path: pathlib.Path) -> None:
-    data = os.urandom(SIZE)
+    data = fuzz.data(SIZE)
     runner = MergingRunner(runner_of(tmp_path / "f", data))
     assert runner(BASELINE, 1, 9.0).merge_s == 0
     for number in (2, 3):
@@ -79,7 +80,7 @@ def test_a_hint_without_effect_is_told(tmp_path: pathlib.Path) -> None:
 def test_a_replay_makes_its_files_anew(tmp_path: pathlib.Path) -> None:
     """In a folder of the tuner's own the files of the run before go; others stay."""
     (tmp_path / "mine").write_text("not the tuner's")
-    inside, data = tmp_path / "replay" / "f", os.urandom(SIZE)
+    inside, data = tmp_path / "replay" / "f", fuzz.data(SIZE)
     inside.parent.mkdir()
     runner = MergingRunner(runner_of(inside, data, anew=False), inside.parent)
     runner(BASELINE, 1, 9.0)
