@@ -53,7 +53,6 @@ def versions(root: Path) -> dict[str, str]:
     """Return file -> version that it names."""
     return {
         "mpiio_ext/__init__.py": version_of(root),
-        "CITATION.cff": one(r"^version: (\S+)", read(root, "CITATION.cff"), "CITATION.cff"),
         CONDA: one(r'^  version: "(\S+)"', read(root, CONDA), CONDA),
         SPACK: one(r'^    version\(\s*"([^"]+)"', read(root, SPACK), SPACK),
         f"{SPACK} (pypi)": one(r'^    pypi = "mpiio_ext/mpiio_ext-(.+)\.tar\.gz"', read(root, SPACK), SPACK),
@@ -93,13 +92,16 @@ def same_version(root: Path) -> str:
 
 
 def same_date(root: Path) -> str:
-    """Check that changelog, citation and manual name one date, that of the release."""
+    """Check that changelog, citation and manual name one date, that of the release, and the citation its version."""
     version, changes = version_of(root), read(root, "CHANGELOG.md")
     entry = re.search(rf"^## \[?{re.escape(version)}\]?\s+[-–—]\s+(\d{{4}}-\d\d-\d\d)$", changes, re.MULTILINE)
     if entry is None:
         raise Failed(f'CHANGELOG.md has no entry "## {version} - YYYY-MM-DD": rename Unreleased')
     if re.search(r"^## Unreleased", changes, re.MULTILINE):
         raise Failed("CHANGELOG.md still has an entry Unreleased")
+    cited = one(r"^version: (\S+)", read(root, "CITATION.cff"), "CITATION.cff")
+    if cited != version:
+        raise Failed(f"the version is {version}, but CITATION.cff says {cited}")
     dates = {
         "CITATION.cff": one(r"^date-released: (\S+)", read(root, "CITATION.cff"), "CITATION.cff"),
         MANUAL: one(r'^_DATE = "(\S+)"', read(root, MANUAL), MANUAL),

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+import mpiio_ext
 from support.launch import ROOT
 from support.scripts import load
 
@@ -34,10 +35,11 @@ def copy(tmp_path: pathlib.Path) -> pathlib.Path:
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    date = re.search(r"^date-released: (\S+)", (tmp_path / "CITATION.cff").read_text(), re.MULTILINE)
-    version = re.search(r"^version: (\S+)", (tmp_path / "CITATION.cff").read_text(), re.MULTILINE)
-    assert date is not None and version is not None
-    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## {version[1]} - {date[1]}\n\n- something\n")
+    date = re.search(r'^_DATE = "(\S+)"', (tmp_path / "mpiio_ext/cli/manual.py").read_text(), re.MULTILINE)
+    assert date is not None
+    with (tmp_path / "CITATION.cff").open("a") as cited:
+        cited.write(f"version: {mpiio_ext.__version__}\ndate-released: {date[1]}\n")
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## {mpiio_ext.__version__} - {date[1]}\n\n- something\n")
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-s", "-m", "release"]):
         git(tmp_path, *words)
     return tmp_path
@@ -58,7 +60,7 @@ def change(folder: pathlib.Path, name: str, old: str, new: str) -> None:
 
 
 def test_one_version_and_the_same_dependencies(release: ModuleType) -> None:
-    assert "in 5 places" in release.same_version(ROOT)
+    assert "in 4 places" in release.same_version(ROOT)
     assert "dependencies in both recipes" in release.same_dependencies(ROOT)
 
 
@@ -109,7 +111,8 @@ def test_a_release_is_ready(release: ModuleType, copy: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     "name, old, new, check, words",
     [
-        ("CITATION.cff", "^version: .*", "version: 9.9", "same_version", "CITATION.cff says 9.9"),
+        ("CITATION.cff", "^version: .*", "version: 9.9", "same_date", "CITATION.cff says 9.9"),
+        ("CITATION.cff", "^version: .*\n", "", "same_date", "CITATION.cff has no"),
         (FILES[5], '  version: ".*"', '  version: "9.9"', "same_version", "recipe.yaml says 9.9"),
         (FILES[7], 'mpiio_ext-.*.tar.gz"', 'mpiio_ext-9.9.tar.gz"', "same_version", r"package.py \(pypi\) says 9.9"),
         ("mpiio_ext/__init__.py", '^__version__ = .*', '__version__ = "9.9"',
@@ -168,7 +171,7 @@ def test_recipes_have_the_hash_of_the_sdist(release: ModuleType, copy: pathlib.P
 def test_failures_make_the_exit_status(
     release: ModuleType, copy: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    change(copy, "CITATION.cff", "^version: .*", "version: 9.9")
+    change(copy, FILES[5], '  version: ".*"', '  version: "9.9"')
     assert release.main(["--no-build", "--root", str(copy)]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("FAILED  the version is") and lines[-1].endswith(" failed")
