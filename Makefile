@@ -66,12 +66,12 @@ test-every: build ## every test, under one MPI
 docs: $(if $(wildcard $(BIN)/mpiio-ext),build) ## these documents as a site: build/docs/html/index.html, which needs no server
 	scripts/docs $(MPI)
 
-lint: build ## ruff, clang-format, mypy --strict, structure of the sources
+lint: build ## ruff, clang-format, mypy --strict, structure of the sources, import-linter
 	$(BIN)/python -m ruff check .
 	scripts/format --check
 	scripts/typecheck
 	$(BIN)/python scripts/check_sources.py
-	$(BIN)/python scripts/check_imports.py
+	scripts/importcheck
 
 release-check: build ## what has to be right before a release: CONTRIBUTING.md; in build/release, uploads nothing
 	$(BIN)/python -m venv build/release/venv

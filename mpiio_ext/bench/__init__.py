@@ -2,7 +2,7 @@
 
 ``mpirun -n 4 mpiio-ext bench`` runs it; ``--help`` explains its options and docs/reference/suites.md its measurements.
 
-Layers, each of which imports only those above it (``scripts/check_imports.py``):
+Layers, each of which imports only those above it:
 
 ==================  ==================================================================================================
 `kernels`           what is accessed: one module per pattern and per application
