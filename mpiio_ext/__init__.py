@@ -19,7 +19,7 @@ from mpiio_ext._load import get_include, get_library, interposed, load, load_for
 from mpiio_ext.errors import ArgumentError, FileSystemError, LoadError, MpiioExtError
 
 if TYPE_CHECKING:
-    from mpiio_ext import hints, layout, stats, typemap
+    from mpiio_ext import hints, layout, stats
     from mpiio_ext.analytics.run.shown import run_report
     from mpiio_ext.hints import Hints
     from mpiio_ext.stats import FileStats, RunStats
@@ -40,15 +40,13 @@ __all__ = [
     "layout",
     "run_report",
     "stats",
-    "typemap",
 ]
 
 # The one place that states the version: pyproject.toml and CMakeLists.txt read it from here.
 __version__ = "0.1.0"
 
 #: Imported when first used, so that `import mpiio_ext` stays quick on every rank.
-_SUBMODULES = {"hints": "mpiio_ext.hints", "layout": "mpiio_ext.layout", "stats": "mpiio_ext.stats",
-               "typemap": "mpiio_ext.typemap"}
+_SUBMODULES = {"hints": "mpiio_ext.hints", "layout": "mpiio_ext.layout", "stats": "mpiio_ext.stats"}
 _LAZY = {"FileStats": "mpiio_ext.stats", "Hints": "mpiio_ext.hints", "RunStats": "mpiio_ext.stats",
          "run_report": "mpiio_ext.analytics.run.shown"}
 

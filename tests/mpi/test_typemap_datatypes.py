@@ -1,4 +1,4 @@
-"""Decoding of MPI datatypes: against MPI_Pack and MPI_Unpack in C, and through `mpiio_ext.typemap.describe`."""
+"""Decoding of MPI datatypes: against MPI_Pack and MPI_Unpack in C, and through `support.typemap.describe`."""
 
 from __future__ import annotations
 
@@ -48,10 +48,11 @@ def test_random_datatypes_against_pack(mpi: Callable[..., Launch]) -> None:
     assert checked > 3500 and refused <= checked // 50 and combiners >= 13
 
 
+WITH_SUPPORT = {"PYTHONPATH": str(cbuild.ROOT / "tests")}
 NAMED = """
     import numpy as np
     import mpiio_ext
-    from mpiio_ext import typemap
+    from support import typemap
     from mpi4py import MPI
 
     def pieces(t):
@@ -107,14 +108,14 @@ NAMED = """
 
 
 def test_describe(mpi_python: Callable[..., Launch], script: Callable[[str], pathlib.Path]) -> None:
-    launch = mpi_python([script(NAMED)], 1)
+    launch = mpi_python([script(NAMED)], 1, env=WITH_SUPPORT)
     assert launch.stdout.splitlines()[-1:] == ["all good"], launch.describe()
 
 
 LIFE = """
     import resource
     import mpiio_ext
-    from mpiio_ext import typemap
+    from support import typemap
     from mpi4py import MPI
 
     displacements = [3 * k + (k * k) % 2 for k in range(2000)]
@@ -144,5 +145,5 @@ LIFE = """
 def test_descriptions_outlive_their_datatypes_and_do_not_leak(
     mpi_python: Callable[..., Launch], script: Callable[[str], pathlib.Path]
 ) -> None:
-    launch = mpi_python([script(LIFE)], 1)
+    launch = mpi_python([script(LIFE)], 1, env=WITH_SUPPORT)
     assert launch.stdout.splitlines()[-1:] == ["all good"], launch.describe()

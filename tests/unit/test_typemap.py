@@ -1,4 +1,4 @@
-"""Typemaps from Python: against a reference that lists every piece, and at sizes that cannot be listed."""
+"""Typemaps of the public C API: against a reference that lists every piece, and at sizes that cannot be listed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from mpiio_ext import typemap
 from mpiio_ext.errors import ArgumentError
-from mpiio_ext.typemap import Typemap
+from support import typemap
+from support.typemap import Typemap
 
 GIB = 1 << 30
 PATIENT = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

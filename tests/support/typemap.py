@@ -1,4 +1,4 @@
-"""Typemaps: what an MPI datatype means in bytes, without listing its pieces.
+"""Typemaps of the public C API (mpiio_ext_typemap_*), for tests: what an MPI datatype means in bytes.
 
 A typemap is the compact tree from which the library copies and plans (csrc/core/typemap/mpiox_typemap.h). Its data
 bytes in type-map order form a stream, numbered by *positions*; the typemap is tiled without end at its extent, as a
@@ -6,7 +6,7 @@ file view is, so positions beyond the first tile are valid. *Offsets* are addres
 tile.
 
 `describe` turns an mpi4py datatype into a typemap. The constructors (`block`, `vector`, `indexed`, `struct`,
-`resized`, `subarray`) build one without MPI, for planning and for synthetic workloads.
+`resized`, `subarray`) build one without MPI.
 """
 
 from __future__ import annotations
@@ -24,20 +24,6 @@ from mpiio_ext.errors import ArgumentError, MpiioExtError
 if TYPE_CHECKING:
     from cffi import FFI
     from mpi4py import MPI
-
-__all__ = [
-    "Typemap",
-    "UnsupportedDatatypeError",
-    "block",
-    "describe",
-    "disjoint",
-    "from_blob",
-    "indexed",
-    "resized",
-    "struct",
-    "subarray",
-    "vector",
-]
 
 _ENDLESS = 2**63 - 1
 _E_NOMEM, _E_ARG, _E_UNSUPPORTED, _E_CORRUPT = -1, -2, -5, -6
