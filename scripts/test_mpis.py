@@ -41,7 +41,7 @@ PAGE = ROOT / "docs" / "reference" / "mpis.md"
 CHECKS = ("smoke", "program", "mpi4py", "differential")
 TESTS = ("pytest>=8,<9.2", "hypothesis>=6.100")
 #: What the checks import of the package's dependencies.
-LIGHT = ("cffi>=1.17", "click>=8.1", "numpy>=1.26", "tomli>=2; python_version < '3.11'")
+LIGHT = ("cffi>=1.17", "click>=8.1", "numpy>=1.26", "pyelftools>=0.29", "tomli>=2; python_version < '3.11'")
 _OUTPUT = 4000
 
 

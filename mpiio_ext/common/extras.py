@@ -1,7 +1,7 @@
 """Packages that only some jobs need: what to install where one is missing.
 
-Problem. The core needs cffi and click alone; a bench or an analysis needs more. A user who has not installed that has
-to read one line that can be typed. Guarantee: every such line is made here.
+Problem. The core needs cffi, click and pyelftools alone; a bench or an analysis needs more. A user who has not
+installed that has to read one line that can be typed. Guarantee: every such line is made here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the dynamic linker makes of a program: what kind of file it is, which libraries it gets, what binds to what.
 
-Algorithm. The header of the file (pyelftools) tells a static program from a dynamic one and names its dynamic linker.
+Algorithm. The header of the file (`mpiio_ext.elf`) tells a static program from a dynamic one and names its dynamic linker.
 That linker is then run in its tracing mode, as ``ldd -r`` does. It loads the program and all libraries with the search
 paths, LD_LIBRARY_PATH and LD_PRELOAD that count, and carries out every relocation. It reports each binding, and ends
 before the first instruction of the program.
@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpiio_ext import abi
+from mpiio_ext import abi, elf
 from mpiio_ext.common.children import run
 
 #: Name of an MPI library -> what to call it.
@@ -34,24 +34,6 @@ _BOUND = re.compile(r"binding file (.+?) \[\d+\] to (.+?) \[\d+\]: normal symbol
 _IGNORED = re.compile(r"object '([^']*)' from LD_PRELOAD cannot be preloaded \(([^)]*)\)")
 #: Functions on files, in C and in Fortran.
 _OF_FILES = re.compile(r"mpi_file_\w+", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binary:
-    """What the header of an ELF file says.
-
-    Attributes
-    ----------
-    machine : processor and width, such as "EM_X86_64 64".
-    linker : path of its dynamic linker; "" where it has none.
-    is_static : whether it is a program that no dynamic linker loads.
-    needed : names of the libraries that it needs itself.
-    """
-
-    machine: str
-    linker: str
-    is_static: bool
-    needed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,34 +72,12 @@ def abi_of(name: str) -> str:
     return ABIS.get(name) or (_BY_ABI.get(abi.of_library(name) or "", name) if _ABI_NAME.fullmatch(name) else name)
 
 
-def read_binary(path: Path) -> Binary | None:
-    """Return what the header of a file says, None where it is no ELF file.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    """
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.dynamic import DynamicSegment
-    from elftools.elf.elffile import ELFFile
-    from elftools.elf.segments import InterpSegment
-
-    with path.open("rb") as file:
-        try:
-            elf = ELFFile(file)
-            segments = list(elf.iter_segments())
-            linker = next((item.get_interp_name() for item in segments if isinstance(item, InterpSegment)), "")
-            dynamic = [item for item in segments if isinstance(item, DynamicSegment)]
-            tags = [tag for item in dynamic for tag in item.iter_tags("DT_NEEDED")]
-            return Binary(
-                machine=f"{elf.header.e_machine} {elf.elfclass}",
-                linker=linker,
-                is_static=not linker and not tags,
-                needed=tuple(str(getattr(tag, "needed", "")) for tag in tags),
-            )
-        except (ELFError, OSError, UnicodeDecodeError, AttributeError, KeyError, ValueError):  # a damaged file's places
-            return None
+def header_of(path: Path) -> elf.Elf | None:
+    """Return what the header of a file says, None where it is no ELF file; raises OSError where it cannot be read."""
+    try:
+        return elf.read(path)
+    except elf.ElfError:
+        return None
 
 
 def privileges(path: Path) -> str:

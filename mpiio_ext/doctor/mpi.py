@@ -113,7 +113,7 @@ def examine_library(library: Path, environment: Mapping[str, str], limit_s: floa
     """
     key = "library"
     again = "build or install mpiio_ext again: docs/howto/install.md"
-    binary = linker.read_binary(library) if os.access(library, os.R_OK) else None
+    binary = linker.header_of(library) if os.access(library, os.R_OK) else None
     if binary is None:
         return Own(findings=[bad(key, f"{library} is missing, or is no library", again)], path=library)
     abi = next((name for name in binary.needed if linker.abi_of(name) in linker.ABIS.values()), "")
@@ -181,8 +181,8 @@ def _linker() -> str:
     """Return the dynamic linker of this Python, "" where it has none."""
     import sys
 
-    binary = linker.read_binary(Path(sys.executable))
-    return "" if binary is None else binary.linker
+    binary = linker.header_of(Path(sys.executable))
+    return "" if binary is None else binary.interpreter
 
 
 def _first(names: Sequence[str], environment: Mapping[str, str]) -> str | None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpiio_ext import elf
 from mpiio_ext.abi import NAMES, VARIABLE, of_library, of_part
 from mpiio_ext.common.children import run
 from mpiio_ext.doctor import linker
@@ -220,10 +221,10 @@ def examine(
 def _loading(target: Target) -> list[Finding]:
     """Return whether libraries can be put under the program, and if so, what comes of it."""
     key = "program.linking"
-    binary = linker.read_binary(target.path)
+    binary = linker.header_of(target.path)
     if binary is None:
         return [bad(key, f"{target.path} is neither an ELF program nor a script with #!", "name the program itself")]
-    if binary.is_static or not binary.linker:
+    if not binary.interpreter:
         return [
             bad(
                 key,
@@ -232,7 +233,7 @@ def _loading(target: Target) -> list[Finding]:
                 static=True,
             )
         ]
-    own = linker.read_binary(target.library) if target.library.exists() else None
+    own = linker.header_of(target.library) if target.library.exists() else None
     if own is not None and own.machine != binary.machine:
         return [
             bad(
@@ -253,12 +254,12 @@ def _loading(target: Target) -> list[Finding]:
                 privileges=privileges,
             )
         ]
-    return [good(key, f"dynamically, by {binary.linker}", static=False), *_bound(target, binary)]
+    return [good(key, f"dynamically, by {binary.interpreter}", static=False), *_bound(target, binary)]
 
 
-def _bound(target: Target, binary: linker.Binary) -> list[Finding]:
-    bare = linker.trace(target.path, binary.linker, without(target.environment), target.limit_s)
-    run = linker.trace(target.path, binary.linker, target.under(), target.limit_s)
+def _bound(target: Target, binary: elf.Elf) -> list[Finding]:
+    bare = linker.trace(target.path, binary.interpreter, without(target.environment), target.limit_s)
+    run = linker.trace(target.path, binary.interpreter, target.under(), target.limit_s)
     if bare.trouble or run.trouble:
         return [warn("program.libraries", bare.trouble or run.trouble, "MPIOX_STATS=1 tells in a run")]
     missing = bare.missing()
@@ -303,27 +304,12 @@ def _pnetcdf(bare: linker.Trace, environment: Mapping[str, str]) -> list[Finding
     ]
 
 
-def _has_mpi_inside(path: Path) -> bool:
-    """Return whether a program defines MPI_Init itself."""
-    from elftools.elf.elffile import ELFFile
-    from elftools.elf.sections import SymbolTableSection
-
-    with path.open("rb") as file:
-        for section in ELFFile(file).iter_sections():
-            for symbol in (
-                (section.get_symbol_by_name("MPI_Init") or []) if isinstance(section, SymbolTableSection) else []
-            ):
-                if symbol["st_shndx"] != "SHN_UNDEF":
-                    return True
-    return False
-
-
 def _program_mpi(target: Target, bare: linker.Trace, run: linker.Trace) -> Finding:
     """Return which MPI library the program gets, and whether it is one that this library was built for."""
     key = "program.mpi"
     theirs = bare.mpi()
     if not theirs:
-        if _has_mpi_inside(target.path):
+        if elf.defines(target.path, "MPI_Init"):
             return bad(
                 key,
                 "an MPI library is linked into it statically: its calls do not leave the program",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import random
 import shutil
@@ -57,13 +58,18 @@ def program(folder: Path, name: str, *needed: str) -> Path:
 # ---- ELF files -------------------------------------------------------------------------------------------------------
 
 
+def parsed(data: bytes) -> Elf:
+    return parse(io.BytesIO(data))
+
+
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("wide", [True, False])
 def test_needed_of_every_form(order: str, wide: bool) -> None:
     names = ("libmpi.so.40", "libm.so.6", "libc.so.6")
-    assert parse(elf(names, order=order, wide=wide)) == Elf(names, "", dynamic=True)
-    assert parse(elf(names, order=order, wide=wide, dynamic=False)) == Elf((), "", dynamic=False)
-    assert parse(elf((), order=order, wide=wide)).needed == ()
+    machine = f"EM_X86_64 {64 if wide else 32}"
+    assert parsed(elf(names, order=order, wide=wide)) == Elf(names, "", True, machine)
+    assert parsed(elf(names, order=order, wide=wide, dynamic=False)) == Elf((), "", False, machine)
+    assert parsed(elf((), order=order, wide=wide)).needed == ()
 
 
 def test_needed_of_this_python_and_library() -> None:
@@ -90,20 +96,20 @@ def test_damaged_files_are_refused_and_never_crash() -> None:
     refused = 0
     for length in range(len(whole)):
         try:
-            parse(whole[:length])
+            parsed(whole[:length])
         except ElfError:
             refused += 1
     assert refused == len(whole)
     draw = random.Random(1)
-    for _ in range(20_000):
+    for _ in range(1_000):
         data = bytearray(whole)
         for _ in range(draw.randint(1, 6)):
             data[draw.randrange(len(data))] = draw.choice((0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)))
         try:
-            parse(bytes(data))
+            parsed(bytes(data))
         except ElfError:
             refused += 1
-    assert refused > len(whole) + 1000
+    assert refused > len(whole) + 500
 
 
 # ---- programs --------------------------------------------------------------------------------------------------------

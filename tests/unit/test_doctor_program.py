@@ -165,9 +165,9 @@ def test_damaged_programs_are_refused_in_peace(writes: pathlib.Path, tmp_path: p
     image, path = writes.read_bytes(), tmp_path / "app"
     for place in range(4, 120):
         path.write_bytes(image[:place] + bytes([image[place] ^ 0xFF]) + image[place + 1 :])
-        linker.read_binary(path)
+        linker.header_of(path)
         path.write_bytes(image[: place * 8])
-        linker.read_binary(path)
+        linker.header_of(path)
 
 
 def test_program_that_is_not_there(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -256,7 +256,7 @@ def test_program_with_a_tool_in_front(library: pathlib.Path, writes: pathlib.Pat
     """A tool that the program is linked with comes behind LD_PRELOAD; one that is preloaded first is in front."""
     tool = built(tmp_path, "tool.so", "int MPI_File_open(void) { return 0; }", "-shared", "-fPIC")
     first = f"{tool}:{library}"
-    asked = linker.trace(writes, linker.read_binary(writes).linker, base_environment() | {"LD_PRELOAD": first}, 240)
+    asked = linker.trace(writes, linker.header_of(writes).interpreter, base_environment() | {"LD_PRELOAD": first}, 240)
     assert (str(writes), str(tool), "MPI_File_open") in asked.bindings
     found = program._under(
         program.Target(

@@ -1,4 +1,4 @@
-"""The core needs cffi and click alone; a command whose extra is missing says what installs it."""
+"""The core needs cffi, click and pyelftools alone; a command whose extra is missing says what installs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONLY_CORE = """
 import importlib.abc, sys
 class Core(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        top, core = name.partition(".")[0], ("mpiio_ext", "click", "cffi", "_cffi_backend", "pycparser")
+        top, core = name.partition(".")[0], ("mpiio_ext", "click", "cffi", "_cffi_backend", "elftools", "pycparser")
         if top not in (*sys.stdlib_module_names, *core):
             raise ModuleNotFoundError(f"No module named {top!r}", name=top)
 sys.meta_path.insert(0, Core())

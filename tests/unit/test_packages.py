@@ -67,7 +67,7 @@ def test_one_version_and_the_same_dependencies(release: ModuleType) -> None:
 def test_the_core_is_small(release: ModuleType) -> None:
     """What more is needed comes by extras; no dependency has a marker, which the recipes would have to repeat."""
     found = release.dependencies(ROOT)
-    assert set(found) == {"cffi", "click"} and not any(marker for _, marker in found.values())
+    assert set(found) == {"cffi", "click", "pyelftools"} and not any(marker for _, marker in found.values())
 
 
 def test_spack_package_is_what_spack_reads(release: ModuleType) -> None:

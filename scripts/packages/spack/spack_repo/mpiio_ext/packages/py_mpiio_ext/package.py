@@ -33,6 +33,7 @@ class PyMpiioExt(PythonPackage):
     with default_args(type=("build", "run")):
         depends_on("py-cffi@1.17:")
         depends_on("py-click@8.1:")
+        depends_on("py-pyelftools@0.29:")
 
     conflicts("platform=darwin", msg="mpiio_ext needs Linux")
     conflicts("platform=windows", msg="mpiio_ext needs Linux")
