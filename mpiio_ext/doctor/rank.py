@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.doctor import linker
 from mpiio_ext.doctor.reach import between_ranks
-from mpiio_ext.doctor.spawning import refusal
 from mpiio_ext.doctor.storage import folder_of
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     spawn : whether rank 0 is to spawn a process.
     """
     import mpiio_ext  # under MPI, as in a program
-    from mpiio_ext._load import family
+    from mpiio_ext._binding import ffi, lib
 
     import mpi4py  # isort: skip
 
@@ -92,7 +91,8 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     if write:
         _round_trip(tell, folder_of(Path(path)))
     if spawn and world.rank == 0:
-        refused = refusal(family(), MPI.Get_library_version(), os.environ)
+        reason = lib.mpiio_ext_spawn_refusal()
+        refused = "" if reason == ffi.NULL else ffi.string(reason).decode()
         tell(spawn_refused=refused)
         if not refused:  # else it may hang, or end the job: nobody would do it
             _spawn(tell)

@@ -48,7 +48,6 @@ ONCE: dict[str, frozenset[str]] = {
         "doctor": "job alone launcher_of_another_mpi",
         "doctor_program": "",
         "doctor_job": "",
-        "doctor_spawning": "",
         "exchange_memory": "",
         "existing_codes": "hints_of_pnetcdf_are_not_swallowed",
         "file_formats": "a_wrong_byte_is_found",

@@ -24,6 +24,7 @@ PASSED_ON = {
     "mpiox_service_main.h": "delegate_main=mpiox_service_main",
     "mpiox_error.h": "error_name",
     "mpiox_service.h": "group_reason=mpiox_service_reason",
+    "mpiox_service_spawn.h": "spawn_refusal=mpiox_service_spawn_refusal",
     "mpiox_hints.h": "hint_count=mpiox_hints_count hint_check=mpiox_hints_check",
     "mpiox_layout_facts.h": "layout_fact_name=mpiox_fact_name layout_fact_unit=mpiox_fact_unit "
     "layout_fact_meaning=mpiox_fact_meaning layout_free=mpiox_layout_facts_free",

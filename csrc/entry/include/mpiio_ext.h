@@ -230,6 +230,8 @@ int mpiio_ext_group_count(void);
 const char *mpiio_ext_group_mode(void);
 const char *mpiio_ext_group_reason(void);
 const char *mpiio_ext_group_id(void);
+/* Why this library spawns no delegates under this MPI and launcher, NULL where it does. Local, before MPI_Init, too. */
+const char *mpiio_ext_spawn_refusal(void);
 /* Of delegate `index`: its node, as the ranks of MPI_COMM_WORLD are counted by node (-1: none of them); host; process;
  * whether this process shares its memory; whether it serves (one that has died has its pages rescued first, which may
  * take a while). Local. */
