@@ -7,10 +7,10 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,7 +21,7 @@ from mpiio_ext.common.printing import echo
 
 if TYPE_CHECKING:
     from mpiio_ext.doctor import Finding
-    from mpiio_ext.doctor.mpi import Job, Own, Theirs
+    from mpiio_ext.doctor.mpi import Job
 
 #: How long a rank stays that has not got as far as MPI: its end is none of the job.
 _WITHOUT_MPI_S = 5.0
@@ -45,10 +45,10 @@ def _end_of_job(*_: object) -> None:
     raise JobEnded
 
 
-def _local(wish: _Wish, owned: list[Own]) -> Iterator[Finding]:
-    """Yield what one process can find out, the quickest first; leave what is known of the library behind."""
+def _examine(wish: _Wish, job: Job) -> Iterator[Finding]:
+    """Yield all findings: first what one process can find out, the quickest first, then those of the job."""
     from mpiio_ext._load import get_library, select
-    from mpiio_ext.doctor import machine, mpi, program, software, storage
+    from mpiio_ext.doctor import mpi, program, software, storage
     from mpiio_ext.doctor.findings import bad
     from mpiio_ext.errors import LoadError
 
@@ -65,72 +65,38 @@ def _local(wish: _Wish, owned: list[Own]) -> Iterator[Finding]:
         yield bad("library", str(error), "build or install mpiio_ext: docs/howto/install.md")
         return
     own = mpi.examine_library(library, environment, limit_s, why)
-    owned.append(own)
     yield from own.findings
-    examined = list(program.examine(wish.command, library, environment, limit_s)) if wish.command else []
-    theirs = _mpi_of_program(examined)  # two installations may have libraries of one name
-    gets = theirs.path if theirs is not None else own.mpi
+    examined = program.examine(wish.command, library, environment, limit_s) if wish.command else []
+    facts = next((item.facts for item in examined if item.key == "program.mpi"), {})
+    theirs = facts if facts.get("abi") else {}  # a program in Python has the MPI of its mpi4py
+    gets = theirs.get("library", own.mpi)  # two installations may have libraries of one name
     yield mpi.launcher(own.family, environment, limit_s, launcher, bool(own.part), gets)
     yield from software.variables(environment)
     yield program.preloaded(environment)
     yield software.hints(environment, limit_s)
     yield from examined
     yield from storage.examine(wish.path, environment, limit_s)
-    here = machine.Machine(environment=environment, limit_s=limit_s)
-    yield from machine.examine(here, own.has_liburing, own.opens_liburing)
+    yield storage.shm(environment)
     yield from software.versions(environment, limit_s)
+    yield from _of_job(wish, job, own.family, theirs)
 
 
-def _of_job(
-    wish: _Wish, job: Job, family: str, apart: bool = False, program: Theirs | None = None
-) -> list[Finding]:
-    """Take part in the job; return what rank 0 has found, nothing on others. Last arguments: of `examine_job`."""
-    from mpiio_ext.doctor.children import pause
-    from mpiio_ext.doctor.job import examine_job, take_part
+def _of_job(wish: _Wish, job: Job, family: str, program: Mapping[str, Any]) -> list[Finding]:
+    """Let a child be this process' rank of the job; return what rank 0 has found, nothing on others.
 
-    answer = take_part(job, wish.path, os.environ, wish.timeout_s, wish.write, wish.spawn)
+    Rank 0 waits the shortest, so that it can say what happened.
+    """
+    from mpiio_ext.doctor.children import ask, pause
+    from mpiio_ext.doctor.job import examine_job
+
+    limit_s = wish.timeout_s + (0 if job.rank == 0 else 5)
+    words = (str(wish.path), str(int(wish.write)), str(int(wish.spawn)))
+    answer = ask("job", *words, limit_s=limit_s, inherit=job.launched)
     if job.rank == 0:
-        return examine_job(answer, job, family, wish.write, wish.spawn, apart, program)
+        return examine_job(answer, job, family, wish.write, wish.spawn, program)
     if answer.trouble:  # the launcher may end the job when this rank leaves: rank 0 has to speak first
         pause(wish.timeout_s if "version" in answer.values else min(wish.timeout_s, _WITHOUT_MPI_S))
     return []
-
-
-def _mpi_of_program(found: list[Finding]) -> Theirs | None:
-    """Return the MPI library of a program that is none in Python, as far as it was found."""
-    from mpiio_ext.doctor.mpi import Theirs
-
-    facts = next((item.facts for item in found if item.key == "program.mpi"), {})
-    if not facts.get("abi"):
-        return None
-    return Theirs(path=str(facts.get("library", "")), version=str(facts.get("version") or ""))
-
-
-def _examine(wish: _Wish, job: Job, found: list[Finding], say: Callable[[Finding], None]) -> None:
-    from mpiio_ext.doctor.children import JobEnded
-    from mpiio_ext.doctor.findings import bad
-
-    owned: list[Own] = []
-    try:
-        for item in _local(wish, owned):
-            found.append(item)
-            say(item)
-        if owned:
-            program = _mpi_of_program(found)
-            apart = program is not None and bool(owned[0].part)
-            for item in _of_job(wish, job, owned[0].family, apart, program):
-                found.append(item)
-                say(item)
-        return
-    except JobEnded:
-        last = bad("job.ended", "the launcher has ended the job", "its own messages say why")
-    except ModuleNotFoundError:  # of the extra: mpiio-ext says what to install
-        raise
-    except Exception as error:  # what is known counts more than the failure of one check
-        text = f"{type(error).__name__}: {error}"
-        last = bad("doctor.failed", f"a check of doctor itself has failed: {text}", "please report it")
-    found.append(last)
-    say(last)
 
 
 @click.command(context_settings={**HELP, "allow_interspersed_args": False})
@@ -164,19 +130,29 @@ def doctor(
     """  # noqa: D301  (click wants the backspace character itself)
     from mpiio_ext.doctor import State, mpi, show, worst
     from mpiio_ext.doctor.children import JobEnded
+    from mpiio_ext.doctor.findings import bad
 
     wish = _Wish(path=Path(path), timeout_s=timeout_s, write=not no_write, spawn=not no_spawn, command=command)
     job = mpi.job_of(os.environ)
     signal.signal(signal.SIGTERM, _end_of_job)
     if job.rank != 0:
         with contextlib.suppress(JobEnded):
-            _of_job(wish, job, "")
+            _of_job(wish, job, "", {})
         return
     found: list[Finding] = []
     lines = show.Lines(sys.stdout, colors=not job.launched)
     if not as_json:
         lines.head(job.size)
-    _examine(wish, job, found, (lambda _: None) if as_json else lines.add)
+    try:
+        for item in _examine(wish, job):
+            found.append(item)
+            if not as_json:
+                lines.add(item)
+    except JobEnded:
+        last = bad("job.ended", "the launcher has ended the job", "its own messages say why")
+        found.append(last)
+        if not as_json:
+            lines.add(last)
     if as_json:
         echo(json.dumps(show.as_json(found, job.size), indent=2))
     else:

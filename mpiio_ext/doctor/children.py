@@ -45,13 +45,9 @@ class Answer:
     trouble: str = ""
     said: str = ""
 
-    def last_line(self) -> str:
-        """Return the last line that it printed, which mostly says what went wrong; "" where it printed nothing."""
-        return last_line(self.said)
-
     def reason(self) -> str:
-        """Return how it ended and what it said, one line."""
-        return ": ".join(word for word in (self.trouble, self.last_line()) if word)
+        """Return how it ended and the last line that it printed, one line."""
+        return ": ".join(word for word in (self.trouble, last_line(self.said)) if word)
 
 
 def _values(file: IO[bytes]) -> dict[str, Any]:
@@ -66,11 +62,7 @@ def _values(file: IO[bytes]) -> dict[str, Any]:
 
 
 def ask(
-    question: str,
-    *words: str,
-    environment: Mapping[str, str] | None = None,
-    limit_s: float = 20.0,
-    inherit: bool = False,
+    question: str, *words: str, environment: Mapping[str, str] | None = None, limit_s: float = 20, inherit: bool = False
 ) -> Answer:
     """Put a question to a child process and wait for it for a limited time.
 
@@ -89,10 +81,10 @@ def ask(
     """
     with tempfile.TemporaryFile() as told:
         number = told.fileno()
-        command = [sys.executable, str(_PROBES), str(number), str(int(limit_s) + _ALARM_S)]
+        command = [sys.executable, str(_PROBES), str(number), str(int(limit_s) + _ALARM_S), question, *words]
         try:
-            ended = run([*command, question, *words], environment=environment, limit_s=limit_s, together=True,
-                        inherit=inherit, keep=(number,))  # fmt: skip
+            kept = (number,)
+            ended = run(command, environment=environment, limit_s=limit_s, together=True, inherit=inherit, keep=kept)
             trouble, printed = ended.trouble, ended.output
         except JobEnded:
             if not inherit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -22,7 +22,7 @@ class Finding:
 
     Attributes
     ----------
-    key : stable name of the check, such as "limits.open_files"; docs/reference/checks.md lists them.
+    key : stable name of the check, such as "memory.shm"; docs/reference/checks.md lists them.
     state : whether it is as it should be, works less well, or does not work.
     text : what was found, one line.
     advice : what to do, or what follows from it; "" where nothing is to be done.
@@ -37,13 +37,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
-        return {
-            "key": self.key,
-            "state": self.state.value,
-            "text": self.text,
-            "advice": self.advice,
-            "facts": self.facts,
-        }
+        return asdict(self) | {"state": self.state.value}
 
 
 def good(key: str, text: str, advice: str = "", /, **facts: Any) -> Finding:

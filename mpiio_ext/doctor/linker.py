@@ -1,9 +1,9 @@
 """What the dynamic linker makes of a program: what kind of file it is, which libraries it gets, what binds to what.
 
-Algorithm. The header of the file (`mpiio_ext.elf`) tells a static program from a dynamic one and names its dynamic linker.
-That linker is then run in its tracing mode, as ``ldd -r`` does. It loads the program and all libraries with the search
-paths, LD_LIBRARY_PATH and LD_PRELOAD that count, and carries out every relocation. It reports each binding, and ends
-before the first instruction of the program.
+Algorithm. The header of the file (`mpiio_ext.elf`) tells a static program from a dynamic one and names its dynamic
+linker. That linker is then run in its tracing mode, as ``ldd -r`` does. It loads the program and all libraries with the
+search paths, LD_LIBRARY_PATH and LD_PRELOAD that count, and carries out every relocation. It reports each binding, and
+ends before the first instruction of the program.
 
 Guarantee. No instruction of the program runs: only the linkers of glibc are asked, which know this mode; others (musl)
 are told apart by their names.
@@ -21,9 +21,6 @@ from pathlib import Path
 from mpiio_ext import abi, elf
 from mpiio_ext.common.children import run
 
-#: Name of an MPI library -> what to call it.
-ABIS = {"libmpi.so.40": "Open MPI", "libmpi.so.12": "MPICH", "libmpi_abi.so.0": "MPI ABI", "libmpich.so.12": "MPICH",
-        "libmpi_abi.so.1": "MPI ABI"}  # fmt: skip
 #: The last form is Cray's: libmpi_gnu_123.so.12.
 _ABI_NAME = re.compile(r"libmpi(ch|_abi|_(gnu|intel|cray|aocc|amd|nvidia|pgi)\w*)?\.so(\.\d+)*")
 _BY_ABI = {"openmpi": "Open MPI", "mpich": "MPICH", "mpiabi": "MPI ABI"}
@@ -69,7 +66,14 @@ def is_mpi(name: str) -> bool:
 
 def abi_of(name: str) -> str:
     """Return what an MPI library of this name is called; the name itself where it is not known."""
-    return ABIS.get(name) or (_BY_ABI.get(abi.of_library(name) or "", name) if _ABI_NAME.fullmatch(name) else name)
+    return _BY_ABI.get(abi.of_library(name) or "", name) if is_mpi(name) else name
+
+
+def loaded_mpi() -> list[str]:
+    """Return the files of the MPI libraries that are in this process, links resolved as the kernel does."""
+    lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    paths = {words[5] for line in lines if len(words := line.split(maxsplit=5)) == 6}
+    return sorted(path for path in paths if path.startswith("/") and is_mpi(Path(path).name))
 
 
 def header_of(path: Path) -> elf.Elf | None:

@@ -15,13 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_SYS_IO_URING_SETUP = 425  # the same on all processors that have been added since
-_IO_URING_PARAMS_BYTES = 120
 _VERSION_BYTES = 8192
-
-
-def _errno_of(result: int) -> int:
-    return ctypes.get_errno() if result < 0 else 0
 
 
 class Probe:
@@ -50,51 +44,33 @@ class Probe:
         """Load the library and tell what it says about itself."""
         import mpiio_ext
 
-        self.tell(package=mpiio_ext.__version__, path=str(mpiio_ext.get_library()))
+        self.tell(package=mpiio_ext.__version__)
         from mpiio_ext._binding import ffi, lib
 
-        self.tell(
-            version=ffi.string(lib.mpiio_ext_version()).decode(), family=ffi.string(lib.mpiio_ext_mpi_family()).decode()
-        )
-        try:
-            ctypes.CDLL("liburing.so.2")
-            self.tell(liburing=True)
-        except OSError:
-            self.tell(liburing=False)
+        version, family = (ffi.string(text).decode() for text in (lib.mpiio_ext_version(), lib.mpiio_ext_mpi_family()))
+        self.tell(version=version, family=family)
 
-    def layout(self, path: str, ranks: str, nodes: str) -> None:
-        """Tell what the file system says of a path, or of the next folder above that is there, and what follows."""
-        from mpiio_ext.doctor.storage import decide, folder_of, nearest
+    def layout(self, path: str) -> None:
+        """Tell what the file system says of a path, or of the next folder above that is there, and what room it has."""
+        from mpiio_ext.doctor.storage import folder_of, nearest, refusal
         from mpiio_ext.errors import FileSystemError
         from mpiio_ext.layout import inspect
 
         wanted = Path(path)
-        place = nearest(wanted)
-        self.tell(place=str(place), there=place == wanted.absolute(), folder=str(folder_of(wanted)))
+        place, folder = nearest(wanted), folder_of(wanted)
+        self.tell(place=str(place), there=place == wanted.absolute(), folder=str(folder))
         rights = os.R_OK | (os.X_OK if place.is_dir() else 0)
         if not os.access(place, rights):  # the file system would still tell its name, but no program gets further
             self.tell(errno=errno.EACCES, reason=os.strerror(errno.EACCES))
             return
         try:
-            found = inspect(str(place))
-            self.tell(layout=found.as_dict())
-            self.tell(auto=decide(found, int(ranks), int(nodes)))
+            self.tell(layout=inspect(str(place)).as_dict())
         except FileSystemError as error:
             self.tell(errno=error.errno, reason=error.strerror)
-
-    def folder(self, path: str) -> None:
-        """Tell how much room a folder's file system has, and whether a file can be made in it."""
-        import tempfile
-
-        room = os.statvfs(path)
-        self.tell(free_bytes=room.f_bavail * room.f_frsize, total_bytes=room.f_blocks * room.f_frsize)
-        try:
-            with tempfile.TemporaryFile(dir=path) as file:
-                file.write(b"x")
-                file.flush()
-            self.tell(writable="")
-        except OSError as error:
-            self.tell(writable=error.strerror)
+            return
+        room = os.statvfs(folder)
+        self.tell(free_bytes=room.f_bavail * room.f_frsize)
+        self.tell(refused=refusal(folder))
 
     def hints(self) -> None:
         """Tell what is wrong with the hints in files and variables."""
@@ -112,12 +88,9 @@ class Probe:
             except importlib.metadata.PackageNotFoundError:
                 self.tell(**{name: None})
         self._mpi_packages()
-        loaded = {
-            line.split()[-1]
-            for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
-            if "/libmpi" in line and "/libmpiio_ext" not in line
-        }
-        self.tell(mpi_libraries=sorted(path for path in loaded if _is_mpi(path)))
+        from mpiio_ext.doctor.linker import loaded_mpi
+
+        self.tell(mpi_libraries=loaded_mpi())
 
     def _mpi_packages(self) -> None:
         import mpiio_ext  # noqa: F401  (as a program would import it: first)
@@ -137,62 +110,11 @@ class Probe:
         except Exception as error:
             self.tell(netcdf_error=f"{type(error).__name__}: {error}")
 
-    def io_uring(self) -> None:
-        """Tell the error number by which the kernel refuses an io_uring, 0 for none."""
-        process = ctypes.CDLL(None, use_errno=True)
-        parameters = ctypes.create_string_buffer(_IO_URING_PARAMS_BYTES)
-        self.tell(errno=_errno_of(process.syscall(ctypes.c_long(_SYS_IO_URING_SETUP), 1, parameters)))
-
-    def vm_readv(self) -> None:
-        """Tell the error number by which a process may not read a sibling's memory, 0 for none."""
-        from mpiio_ext.doctor.reach import read_errno
-
-        word = ctypes.create_string_buffer(b"shared memory")
-        self._beside(lambda sibling: {"errno": read_errno(sibling, ctypes.addressof(word), word.raw)})
-
-    def sharing(self) -> None:
-        """Tell why a process cannot map memory that a sibling has made, "" where it can."""
-        try:
-            number = os.memfd_create("mpiox", os.MFD_CLOEXEC)
-        except OSError as error:
-            self.tell(memfd=f"memfd_create: {error.strerror}")
-            return
-        os.write(number, b"shared memory")
-
-        def look(sibling: int) -> dict[str, Any]:
-            os.close(number)
-            try:
-                other = os.open(f"/proc/{sibling}/fd/{number}", os.O_RDWR)
-                return {"memfd": "" if os.pread(other, 64, 0) == b"shared memory" else "another file is found"}
-            except OSError as error:
-                return {"memfd": f"/proc/PID/fd: {error.strerror}"}
-
-        self._beside(look)
-
-    def _beside(self, act: Any) -> None:
-        """Let one child wait, and let another act on it."""
-        sibling = os.fork()
-        if sibling == 0:
-            signal.pause()
-            os._exit(0)
-        actor = os.fork()
-        if actor == 0:
-            self.tell(**act(sibling))
-            os._exit(0)
-        os.waitpid(actor, 0)
-        os.kill(sibling, signal.SIGKILL)
-        os.waitpid(sibling, 0)
-
     def job(self, path: str, write: str, spawn: str) -> None:
         """Be a rank of the job, and tell what is seen from there; see `mpiio_ext.doctor.rank`."""
         from mpiio_ext.doctor import rank
 
         rank.take_part(self.tell, path, write == "1", spawn == "1")
-
-
-def _is_mpi(path: str) -> bool:
-    name = Path(path).name
-    return name.startswith(("libmpi.so", "libmpich.so", "libmpi_abi.so"))
 
 
 def _main() -> None:

@@ -54,7 +54,6 @@ class Target:
     ----------
     name : as the command line calls it.
     path : its file, of a script that of the interpreter.
-    script : file of the script, None where the program is none.
     library : path of libmpiio_ext.so.
     environment : that doctor runs in.
     limit_s : seconds that a question may take.
@@ -62,7 +61,6 @@ class Target:
 
     name: str
     path: Path
-    script: Path | None
     library: Path
     environment: Mapping[str, str]
     limit_s: float
@@ -77,18 +75,13 @@ class Target:
         return launch.environment
 
 
-def _executable(word: str) -> str | None:
-    return shutil.which(word)
-
-
 def _behind_run(words: Sequence[str]) -> list[str]:
     """Return what stands behind ``mpiio-ext run [OPTIONS]``."""
     if "--" in words:
         return list(words[words.index("--") + 1 :])
     rest = list(words[2:])
     while rest and rest[0].startswith("-"):
-        taken = 2 if rest[0] in ("-H", "--hint", "--hints-file") else 1
-        rest = rest[taken:]
+        rest = rest[2 if rest[0] in ("-H", "--hint", "--hints-file") else 1 :]
     return rest
 
 
@@ -103,7 +96,7 @@ def program_of(command: Sequence[str]) -> tuple[list[str], str]:
         name = Path(words[0]).name
         if launcher_family(words[0], "openmpi") is not None:
             launcher = words[0]
-            places = [i for i, word in enumerate(words[1:], 1) if not word.startswith("-") and _executable(word)]
+            places = [i for i, word in enumerate(words[1:], 1) if not word.startswith("-") and shutil.which(word)]
             words = words[places[0] :] if places else []
         elif [name, *words[1:2]] == _RUN:
             words = _behind_run(words)
@@ -116,10 +109,13 @@ def program_of(command: Sequence[str]) -> tuple[list[str], str]:
     return words, launcher
 
 
+def _preloads(environment: Mapping[str, str]) -> list[str]:
+    return environment.get("LD_PRELOAD", "").replace(":", " ").split()
+
+
 def without(environment: Mapping[str, str]) -> dict[str, str]:
     """Return an environment whose LD_PRELOAD does not name this library."""
-    words = environment.get("LD_PRELOAD", "").replace(":", " ").split()
-    kept = ":".join(word for word in words if not _is_ours(word))
+    kept = ":".join(word for word in _preloads(environment) if not _is_ours(word))
     rest = {name: value for name, value in environment.items() if name != "LD_PRELOAD"}
     return rest | ({"LD_PRELOAD": kept} if kept else {})
 
@@ -150,38 +146,25 @@ def _interpreter(path: Path) -> str | None:
     return words[0] if words else ""
 
 
-def _resolve(name: str) -> tuple[Path | None, Path | None, Finding | None]:
-    """Return the file of a program, its script where it is one, and a finding where there is no such program."""
+def _resolve(name: str) -> tuple[Path, Path | None] | Finding:
+    """Return the file of a program and its script where it is one, or a finding where there is no such program."""
     key = "program.found"
     script: Path | None = None
     for _ in range(_MOST_SCRIPTS):
-        found = _executable(name)
+        found = shutil.which(name)
+        if found is None and Path(name).exists():
+            return bad(key, f"{name} may not be executed", f"chmod +x {name}", name=name)
         if found is None:
-            there = Path(name).exists()
-            text = f"{name} {'may not be executed' if there else 'is not found'}"
-            advice = f"chmod +x {name}" if there else "name it by its path, or put its folder on PATH"
-            return None, None, bad(key, text, advice, name=name)
+            return bad(key, f"{name} is not found", "name it by its path, or put its folder on PATH", name=name)
         try:
             next_name = _interpreter(Path(found))
         except OSError as error:
-            return (
-                None,
-                None,
-                bad(
-                    key,
-                    f"{found} cannot be read: {error.strerror}",
-                    "without the right to read it nothing can be said about it",
-                    name=found,
-                ),
-            )
+            text = f"{found} cannot be read: {error.strerror}"
+            return bad(key, text, "without the right to read it nothing can be said about it", name=found)
         if next_name is None:
-            return Path(found).absolute(), script, None
+            return Path(found).absolute(), script
         script, name = script or Path(found).absolute(), next_name
-    return (
-        None,
-        None,
-        bad(key, f"{script}: scripts whose interpreters are scripts", "name the program itself", name=name),
-    )
+    return bad(key, f"{script}: scripts whose interpreters are scripts", "name the program itself", name=name)
 
 
 def examine(
@@ -199,23 +182,14 @@ def examine(
     words, launcher = program_of(command)
     if not words:
         return [bad("program.found", f"{' '.join(command)}: no program in it", "name the program itself")]
-    path, script, problem = _resolve(words[0])
-    if problem is not None or path is None:
-        return [problem] if problem else []
-    target = Target(name=words[0], path=path, script=script, library=library, environment=environment, limit_s=limit_s)
-    kind = f"a script for {path}" if script else str(path)
-    behind = f", started by {launcher}" if launcher else ""
-    found = [
-        good(
-            "program.found",
-            f"{words[0]}: {kind}{behind}",
-            name=words[0],
-            path=str(path),
-            script=None if script is None else str(script),
-            launcher=launcher or None,
-        )
-    ]
-    return found + _loading(target)
+    resolved = _resolve(words[0])
+    if isinstance(resolved, Finding):
+        return [resolved]
+    path, script = resolved
+    target = Target(name=words[0], path=path, library=library, environment=environment, limit_s=limit_s)
+    text = f"{words[0]}: {f'a script for {path}' if script else path}{f', started by {launcher}' if launcher else ''}"
+    facts = {"name": words[0], "path": str(path), "script": str(script) if script else None}
+    return [good("program.found", text, **facts, launcher=launcher or None), *_loading(target)]
 
 
 def _loading(target: Target) -> list[Finding]:
@@ -225,65 +199,35 @@ def _loading(target: Target) -> list[Finding]:
     if binary is None:
         return [bad(key, f"{target.path} is neither an ELF program nor a script with #!", "name the program itself")]
     if not binary.interpreter:
-        return [
-            bad(
-                key,
-                f"{target.path} is linked statically: LD_PRELOAD has no effect on it",
-                "link it dynamically (on Cray CRAYPE_LINK_TYPE=dynamic): there is no static form of this library",
-                static=True,
-            )
-        ]
+        text = f"{target.path} is linked statically: LD_PRELOAD has no effect on it"
+        cray = "on Cray CRAYPE_LINK_TYPE=dynamic"
+        return [bad(key, text, f"link it dynamically ({cray}): there is no static form of this library", static=True)]
     own = linker.header_of(target.library) if target.library.exists() else None
     if own is not None and own.machine != binary.machine:
-        return [
-            bad(
-                key,
-                f"{target.path} is for {binary.machine}, this library for {own.machine}",
-                "install mpiio_ext for the program's processor",
-                static=False,
-            )
-        ]
-    privileges = linker.privileges(target.path)
-    if privileges:
-        return [
-            bad(
-                key,
-                f"{target.path} has {privileges}: the dynamic linker ignores LD_PRELOAD",
-                "use a copy of it without these rights (cp makes one), or link it with -lmpiio_ext",
-                static=False,
-                privileges=privileges,
-            )
-        ]
-    return [good(key, f"dynamically, by {binary.interpreter}", static=False), *_bound(target, binary)]
+        text = f"{target.path} is for {binary.machine}, this library for {own.machine}"
+        return [bad(key, text, "install mpiio_ext for the program's processor", static=False)]
+    if privileges := linker.privileges(target.path):
+        text = f"{target.path} has {privileges}: the dynamic linker ignores LD_PRELOAD"
+        advice = "use a copy of it without these rights (cp makes one), or link it with -lmpiio_ext"
+        return [bad(key, text, advice, static=False, privileges=privileges)]
+    return [good(key, f"dynamically, by {binary.interpreter}", static=False), *_bound(target, binary.interpreter)]
 
 
-def _bound(target: Target, binary: elf.Elf) -> list[Finding]:
-    bare = linker.trace(target.path, binary.interpreter, without(target.environment), target.limit_s)
-    run = linker.trace(target.path, binary.interpreter, target.under(), target.limit_s)
+def _bound(target: Target, interpreter: str) -> list[Finding]:
+    bare = linker.trace(target.path, interpreter, without(target.environment), target.limit_s)
+    run = linker.trace(target.path, interpreter, target.under(), target.limit_s)
     if bare.trouble or run.trouble:
         return [warn("program.libraries", bare.trouble or run.trouble, "MPIOX_STATS=1 tells in a run")]
-    missing = bare.missing()
-    if missing:
-        return [
-            bad(
-                "program.libraries",
-                f"not found: {', '.join(missing)}",
-                "load the modules that it was built with, or set LD_LIBRARY_PATH",
-                missing=missing,
-            )
-        ]
+    if missing := bare.missing():
+        advice = "load the modules that it was built with, or set LD_LIBRARY_PATH"
+        return [bad("program.libraries", f"not found: {', '.join(missing)}", advice, missing=missing)]
     ignored = [item for item in run.ignored if _is_ours(item[0])]
     if ignored:
-        return [
-            bad(
-                "program.under",
-                f"the dynamic linker ignores {ignored[0][0]} ({ignored[0][1]})",
-                "install mpiio_ext where this machine can read it",
-            )
-        ]
+        text = f"the dynamic linker ignores {ignored[0][0]} ({ignored[0][1]})"
+        return [bad("program.under", text, "install mpiio_ext where this machine can read it")]
     if target.is_python():
         return _python(target)
-    return [_program_mpi(target, bare, run), *_under(target, bare, run), *_pnetcdf(bare, target.environment)]
+    return [_program_mpi(target, bare, run), _under(target, bare, run), *_pnetcdf(bare, target.environment)]
 
 
 def _pnetcdf(bare: linker.Trace, environment: Mapping[str, str]) -> list[Finding]:
@@ -294,167 +238,103 @@ def _pnetcdf(bare: linker.Trace, environment: Mapping[str, str]) -> list[Finding
     key, facts = "program.pnetcdf", {"library": str(paths[0])}
     if "nc_driver=mpiio" in environment.get("PNETCDF_HINTS", "").replace(" ", ""):
         return [good(key, f"{paths[0]} moves data by MPI-IO (PNETCDF_HINTS)", **facts)]
-    return [
-        warn(
-            key,
-            f"{paths[0]} has a driver of its own: its data calls do not reach MPI-IO, nor this library",
-            "export PNETCDF_HINTS=nc_driver=mpiio, or set the hint nc_driver in the program",
-            **facts,
-        )
-    ]
+    text = f"{paths[0]} has a driver of its own: its data calls do not reach MPI-IO, nor this library"
+    advice = "export PNETCDF_HINTS=nc_driver=mpiio, or set the hint nc_driver in the program"
+    return [warn(key, text, advice, **facts)]
 
 
 def _program_mpi(target: Target, bare: linker.Trace, run: linker.Trace) -> Finding:
     """Return which MPI library the program gets, and whether it is one that this library was built for."""
     key = "program.mpi"
     theirs = bare.mpi()
+    if not theirs and elf.defines(target.path, "MPI_Init"):
+        text = "an MPI library is linked into it statically: its calls do not leave the program"
+        return bad(key, text, "link the MPI library dynamically")
     if not theirs:
-        if elf.defines(target.path, "MPI_Init"):
-            return bad(
-                key,
-                "an MPI library is linked into it statically: its calls do not leave the program",
-                "link the MPI library dynamically",
-            )
-        return warn(
-            key,
-            "neither it nor its libraries need an MPI library",
-            "is it the program? One that loads MPI at run time (dlopen) reaches this library only by the names "
-            "that the dynamic linker binds",
-            abi=None,
-        )
+        later = "One that loads MPI at run time (dlopen) reaches this library only by the names"
+        advice = f"is it the program? {later} that the dynamic linker binds"
+        return warn(key, "neither it nor its libraries need an MPI library", advice, abi=None)
     name, path = next(iter(theirs.items()))
-    own = {linker.abi_of(item): item for item in run.mpi() if item not in theirs}
     version = ask("library_version", path, environment=without(target.environment), limit_s=target.limit_s)
-    text = [" ".join(line.split()) for line in str(version.values.get("version", "")).splitlines()]
-    facts = {"abi": linker.abi_of(name), "library": path, "version": text[0] if text else None}
-    said = f"{text[0] if text else linker.abi_of(name)} ({path})"
-    if own:
-        other, soname = next(iter(own.items()))
-        return bad(
-            key,
-            f"{said}, but this mpiio_ext is for {other} ({soname})",
-            f"install mpiio_ext in another environment with the program's MPI ({facts['abi']}): "
-            "MPICC=mpicc pip install; docs/howto/install.md",
-            **facts,
-        )
+    first = " ".join(str(version.values.get("version", "")).partition("\n")[0].split())
+    facts = {"abi": linker.abi_of(name), "library": path, "version": first or None}
+    said = f"{first or facts['abi']} ({path})"
+    if other := [item for item in run.mpi() if item not in theirs]:
+        ours = f"{said}, but this mpiio_ext is for {linker.abi_of(other[0])} ({other[0]})"
+        advice = f"install mpiio_ext in another environment with the program's MPI ({facts['abi']})"
+        return bad(key, ours, f"{advice}: MPICC=mpicc pip install; docs/howto/install.md", **facts)
     part = of_part(target.library)
     if part and of_library(name) not in (part, None):  # a wheel's library needs no MPI library by name
-        return bad(
-            key,
-            f"{said}, but the library that was chosen is for {NAMES[part]}",
-            f"unset {VARIABLE}, or set it to {of_library(name)}",
-            **facts,
-        )
+        chosen = f"{said}, but the library that was chosen is for {NAMES[part]}"
+        return bad(key, chosen, f"unset {VARIABLE}, or set it to {of_library(name)}", **facts)
     return good(key, said, **facts)
 
 
-def _under(target: Target, bare: linker.Trace, run: linker.Trace) -> list[Finding]:
+def _under(target: Target, bare: linker.Trace, run: linker.Trace) -> Finding:
     """Return what the calls of MPI-IO of a program, and of its libraries, are bound to with this library."""
     key = "program.under"
     calls = [item for item in run.bindings if item[2] != "MPI_Init" and not _is_mpi(item[0]) and not _is_ours(item[0])]
     through = any(_is_mpi(caller) and _is_ours(callee) for caller, callee, _ in run.bindings)  # MPICH's Fortran
-    elsewhere = sorted(
-        {
-            (callee, symbol)
-            for _, callee, symbol in calls
-            if not _is_ours(callee) and not (through and symbol.islower() and _is_mpi(callee))
-        }
-    )
+    others = {(callee, symbol) for _, callee, symbol in calls if not _is_ours(callee)}
+    elsewhere = sorted(item for item in others if not (through and item[1].islower() and _is_mpi(item[0])))
     linked = any(_is_ours(path) for path in bare.libraries.values())
-    now = linked or any(_is_ours(word) for word in target.environment.get("LD_PRELOAD", "").replace(":", " ").split())
+    now = linked or any(_is_ours(word) for word in _preloads(target.environment))
     names = sorted({symbol for _, _, symbol in calls})
     facts = {"now": now, "linked": linked, "calls": names}
     if not calls:
-        return [
-            warn(
-                key,
-                "no function of MPI-IO is called by it or by the libraries that it is linked with",
-                "there is nothing for this library to do, unless it loads libraries later (dlopen)",
-                **facts,
-            )
-        ]
+        text = "no function of MPI-IO is called by it or by the libraries that it is linked with"
+        advice = "there is nothing for this library to do, unless it loads libraries later (dlopen)"
+        return warn(key, text, advice, **facts)
     if elsewhere:
         callee, symbol = elsewhere[0]
-        tool = not _is_mpi(callee)
-        advice = (
-            f"preload this library first: LD_PRELOAD={target.library}:{callee}"
-            if tool
-            else "it was not loaded: see LD_PRELOAD above, and mpiio-ext run --dry-run"
-        )
-        make = warn if tool else bad
-        return [
-            make(
-                key,
-                f"{symbol} is bound to {callee} and does not reach this library",
-                advice,
-                elsewhere=[list(item) for item in elsewhere],
-                **facts,
-            )
-        ]
+        text = f"{symbol} is bound to {callee} and does not reach this library"
+        facts["elsewhere"] = [list(item) for item in elsewhere]
+        if _is_mpi(callee):
+            return bad(key, text, "it was not loaded: see LD_PRELOAD above, and mpiio-ext run --dry-run", **facts)
+        return warn(key, text, f"preload this library first: LD_PRELOAD={target.library}:{callee}", **facts)
     how = "it is linked with it" if linked else "LD_PRELOAD is set" if now else f"by mpiio-ext run -- {target.name}"
-    return [good(key, f"{len(names)} functions of MPI-IO reach this library: {how}", **facts)]
+    return good(key, f"{len(names)} functions of MPI-IO reach this library: {how}", **facts)
 
 
 def _python(target: Target) -> list[Finding]:
     """Return which MPI a Python gets, and whether its calls reach the library when it is preloaded."""
-    ended = run([str(target.path), "-c", _ASK_PYTHON], environment=target.under(), limit_s=target.limit_s,
-                together=True)  # fmt: skip
+    command = [str(target.path), "-c", _ASK_PYTHON]
+    ended = run(command, environment=target.under(), limit_s=target.limit_s, together=True)
     lines = [line for line in ended.output.splitlines() if line.startswith(_MARK)]
     if not lines:
         text = f"{target.path} does not work with the library ({ended.trouble or 'it said nothing'})"
         return [bad("program.under", text, "run it without this library; then mpiio-ext doctor without a program")]
     told = json.loads(lines[-1].removeprefix(_MARK))
     if "mpi" not in told:
-        return [
-            warn(
-                "program.mpi",
-                f"{target.path} has no mpi4py that works: {told.get('error', '')}",
-                "install mpi4py in its environment; parallel h5py and netCDF4 need it, too",
-                abi=None,
-            )
-        ]
+        text = f"{target.path} has no mpi4py that works: {told.get('error', '')}"
+        advice = "install mpi4py in its environment; parallel h5py and netCDF4 need it, too"
+        return [warn("program.mpi", text, advice, abi=None)]
     version = " ".join(str(told["mpi"]).splitlines()[0].split())
-    found = [good("program.mpi", version, version=version)]
-    part, theirs = of_part(target.library), family_of(version)
+    return [good("program.mpi", version, version=version), _under_python(target, version, told["interposed"])]
+
+
+def _under_python(target: Target, version: str, interposed: bool) -> Finding:
+    key, part, theirs = "program.under", of_part(target.library), family_of(version)
     if part in ("openmpi", "mpich") and theirs not in ("", part):
         text = f"this Python has {version}, but the library that was chosen is for {NAMES[part]}"
-        return [*found, bad("program.under", text, f"export {VARIABLE}={theirs}", now=False)]
-    if told["interposed"]:
-        now = any(_is_ours(word) for word in target.environment.get("LD_PRELOAD", "").replace(":", " ").split())
-        how = "LD_PRELOAD is set" if now else f"by mpiio-ext run -- {target.name}, or import mpiio_ext before mpi4py"
-        return [*found, good("program.under", f"MPI-IO of this Python reaches this library: {how}", now=now)]
-    return [
-        *found,
-        bad(
-            "program.under",
-            "MPI-IO of this Python does not reach this library: it is another MPI's",
-            "install mpiio_ext with the MPI of this Python",
-            now=False,
-        ),
-    ]
+        return bad(key, text, f"export {VARIABLE}={theirs}", now=False)
+    if not interposed:
+        text = "MPI-IO of this Python does not reach this library: it is another MPI's"
+        return bad(key, text, "install mpiio_ext with the MPI of this Python", now=False)
+    now = any(_is_ours(word) for word in _preloads(target.environment))
+    how = "LD_PRELOAD is set" if now else f"by mpiio-ext run -- {target.name}, or import mpiio_ext before mpi4py"
+    return good(key, f"MPI-IO of this Python reaches this library: {how}", now=now)
 
 
 def preloaded(environment: Mapping[str, str]) -> Finding:
     """Return whether everything that LD_PRELOAD names is there."""
-    key = "environment.preload"
-    words = environment.get("LD_PRELOAD", "").replace(":", " ").split()
+    key, words = "environment.preload", _preloads(environment)
     gone = [word for word in words if "/" in word and not os.access(word, os.R_OK)]
     if gone:
-        return bad(
-            key,
-            f"LD_PRELOAD names {gone[0]}, which cannot be read",
-            "unset LD_PRELOAD, or correct it; mpiio-ext run sets it by itself",
-            preload=words,
-            missing=gone,
-        )
-    ours = [word for word in words if _is_ours(word)]
-    front = words[: words.index(ours[0])] if ours else []
-    front = [word for word in front if not _is_ours(word)]
-    if front:
-        return warn(
-            key,
-            f"LD_PRELOAD names {', '.join(front)} in front of this library",
-            "a tool that wraps MPI_File_* hides calls there: name this library first",
-            preload=words,
-        )
+        advice = "unset LD_PRELOAD, or correct it; mpiio-ext run sets it by itself"
+        return bad(key, f"LD_PRELOAD names {gone[0]}, which cannot be read", advice, preload=words, missing=gone)
+    ours = [number for number, word in enumerate(words) if _is_ours(word)]
+    if front := words[: ours[0]] if ours else []:
+        text = f"LD_PRELOAD names {', '.join(front)} in front of this library"
+        return warn(key, text, "a tool that wraps MPI_File_* hides calls there: name this library first", preload=words)
     return good(key, f"LD_PRELOAD: {' '.join(words) or 'not set'}", preload=words)

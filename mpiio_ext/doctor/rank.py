@@ -14,8 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpiio_ext.doctor import linker
-from mpiio_ext.doctor.reach import between_ranks
+from mpiio_ext.doctor.linker import loaded_mpi
 from mpiio_ext.doctor.storage import folder_of
 
 if TYPE_CHECKING:
@@ -31,32 +30,11 @@ Tell = Callable[..., None]
 
 
 def facts() -> dict[str, Any]:
-    """Return what the ranks of a job shall agree on, and what their hosts have."""
+    """Return what the ranks of a job shall agree on, and their host."""
     import mpiio_ext
 
-    found: dict[str, Any] = {
-        "host": socket.gethostname(),
-        "mpiio_ext": mpiio_ext.__version__,
-        "library": str(mpiio_ext.get_library()),
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "preload": os.environ.get("LD_PRELOAD", ""),
-        "shm_total_bytes": None,
-        "shm_free_bytes": None,
-    }
-    try:
-        room = os.statvfs("/dev/shm")
-        with tempfile.TemporaryFile(dir="/dev/shm"):
-            found |= {"shm_total_bytes": room.f_blocks * room.f_frsize, "shm_free_bytes": room.f_bavail * room.f_frsize}
-    except OSError:
-        pass
-    return found
-
-
-def _loaded_mpi() -> list[str]:
-    """Return the files of the MPI libraries that are in this process, links resolved as the kernel does."""
-    lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-    paths = {words[5] for line in lines if len(words := line.split(maxsplit=5)) == 6 and words[5].startswith("/")}
-    return sorted(path for path in paths if linker.is_mpi(Path(path).name))
+    library, python = str(mpiio_ext.get_library()), ".".join(map(str, sys.version_info[:3]))
+    return {"host": socket.gethostname(), "mpiio_ext": mpiio_ext.__version__, "library": library, "python": python}
 
 
 def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
@@ -78,16 +56,14 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     from mpi4py import MPI
 
     version = MPI.Get_library_version().strip("\0\n ").splitlines()[0]
-    tell(version=version, standard=list(MPI.Get_version()), interposed=mpiio_ext.interposed(), mpi_paths=_loaded_mpi())
-    levels = {getattr(MPI, f"THREAD_{name}"): name.lower() for name in ("SINGLE", "FUNNELED", "SERIALIZED", "MULTIPLE")}
-    provided = MPI.Init_thread(MPI.THREAD_MULTIPLE)
+    tell(version=version, standard=list(MPI.Get_version()), interposed=mpiio_ext.interposed(), mpi_paths=loaded_mpi())
+    MPI.Init_thread(MPI.THREAD_MULTIPLE)
     world = MPI.COMM_WORLD
     world.Set_errhandler(MPI.ERRORS_RETURN)
-    tell(thread=levels[provided], size=world.size, rank=world.rank)
+    tell(size=world.size)
     gathered = world.gather(facts() | {"version": version}, root=0)
     if gathered is not None:
         tell(ranks=gathered)
-    tell(reach=between_ranks(world))
     if write:
         _round_trip(tell, folder_of(Path(path)))
     if spawn and world.rank == 0:

@@ -16,15 +16,6 @@ _ARROW, _PLAIN_ARROW = "→", "->"
 _KEY_WIDTH = 24
 
 
-def can_say(stream: IO[str], text: str) -> bool:
-    """Return whether a stream can take these characters."""
-    try:
-        text.encode(getattr(stream, "encoding", None) or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
 class Lines:
     """Writes findings as they are made, so that what is known is said even if the job is ended.
 
@@ -37,9 +28,8 @@ class Lines:
     def __init__(self, stream: IO[str], colors: bool = True) -> None:
         self._stream = stream
         self._colors = None if colors else False
-        fancy = can_say(stream, "".join(_MARKS.values()) + _ARROW)
-        self._marks = _MARKS if fancy else _PLAIN
-        self._arrow = _ARROW if fancy else _PLAIN_ARROW
+        fancy = (getattr(stream, "encoding", None) or "").lower().startswith("utf")
+        self._marks, self._arrow = (_MARKS, _ARROW) if fancy else (_PLAIN, _PLAIN_ARROW)
 
     def _say(self, text: str, mark: str = "", **how: Any) -> None:
         encoding = getattr(self._stream, "encoding", None) or "ascii"
@@ -54,24 +44,19 @@ class Lines:
 
     def add(self, finding: Finding) -> None:
         """Write one finding."""
-        self._say(f" {finding.key:<{_KEY_WIDTH}} {finding.text}", self._marks[finding.state],
-                  fg=_COLORS[finding.state], bold=True)  # fmt: skip
+        line, mark = f" {finding.key:<{_KEY_WIDTH}} {finding.text}", self._marks[finding.state]
+        self._say(line, mark, fg=_COLORS[finding.state], bold=True)
         if finding.advice:
             self._say(f"  {'':<{_KEY_WIDTH}} {self._arrow} {finding.advice}")
 
     def end(self, findings: list[Finding]) -> None:
         """Write the last line: how many of which kind."""
         count = {state: sum(item.state is state for item in findings) for state in State}
-        parts = [f"{self._marks[state]} {count[state]}" for state in State]
-        self._say(f"{'   '.join(parts)}")
+        self._say("   ".join(f"{self._marks[state]} {count[state]}" for state in State))
 
 
 def as_json(findings: list[Finding], ranks: int) -> dict[str, Any]:
     """Return the object that ``--json`` prints."""
-    return {
-        "mpiio_ext": mpiio_ext.__version__,
-        "host": socket.gethostname(),
-        "ranks": ranks,
-        "state": worst(findings).value,
-        "checks": [item.as_dict() for item in findings],
-    }
+    checks = [item.as_dict() for item in findings]
+    about = {"mpiio_ext": mpiio_ext.__version__, "host": socket.gethostname(), "ranks": ranks}
+    return {**about, "state": worst(findings).value, "checks": checks}

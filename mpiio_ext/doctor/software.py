@@ -25,45 +25,26 @@ def versions(environment: Mapping[str, str], limit_s: float = 20.0) -> list[Find
     if not told.get("mpi4py"):
         found = [bad("versions.python", f"{text}; no mpi4py", "pip install mpi4py", **facts)]
     if answer.trouble and "mpi_libraries" not in told:
-        found.append(
-            warn(
-                "versions.packages",
-                f"h5py and netCDF4 cannot be asked: {answer.reason()}",
-                "import mpiio_ext before them, or install it with their MPI",
-            )
-        )
-        return found
-    found += [
-        *_parallel("h5py", "HDF5", told, told.get("h5py_parallel"), told.get("hdf5"), told.get("h5py_error")),
-        *_parallel(
-            "netCDF4", "netCDF", told, told.get("netcdf_parallel"), told.get("netcdf"), told.get("netcdf_error")
-        ),
-        *_one_mpi(told),
-    ]
-    return found
+        text = f"h5py and netCDF4 cannot be asked: {answer.reason()}"
+        return [*found, warn("versions.packages", text, "import mpiio_ext before them, or install it with their MPI")]
+    return [*found, _parallel("h5py", "HDF5", told), _parallel("netCDF4", "netCDF", told), *_one_mpi(told)]
 
 
-def _parallel(
-    name: str, library: str, told: Mapping[str, Any], parallel: bool | None, version: str | None, error: str | None
-) -> list[Finding]:
-    key = f"versions.{name}"
+def _parallel(name: str, library: str, told: Mapping[str, Any]) -> Finding:
+    key, prefix = f"versions.{name}", {"h5py": "h5py", "netCDF4": "netcdf"}[name]
+    parallel, version = told.get(f"{prefix}_parallel"), told.get(library.lower())
     facts = {"version": told.get(name), "library": version, "parallel": parallel}
     if told.get(name) is None:
-        return [good(key, f"{name} is not installed", "needed by programs that use it only", **facts)]
+        return good(key, f"{name} is not installed", "needed by programs that use it only", **facts)
     if parallel is None:
-        return [bad(key, f"{name} {told[name]} cannot be imported: {error}", f"build {name} again", **facts)]
+        text = f"{name} {told[name]} cannot be imported: {told.get(f'{prefix}_error')}"
+        return bad(key, text, f"build {name} again", **facts)
     if not parallel:
         flag = "HDF5_MPI=ON CC=mpicc " if name == "h5py" else "CC=mpicc "
-        return [
-            warn(
-                key,
-                f"{name} {told[name]} is serial ({library} {version} without MPI)",
-                f"files are opened without MPI-IO: {flag}pip install --no-binary={name} {name}, with a parallel "
-                f"{library}",
-                **facts,
-            )
-        ]
-    return [good(key, f"{name} {told[name]}, {library} {version}, parallel", **facts)]
+        install = f"{flag}pip install --no-binary={name} {name}, with a parallel {library}"
+        text = f"{name} {told[name]} is serial ({library} {version} without MPI)"
+        return warn(key, text, f"files are opened without MPI-IO: {install}", **facts)
+    return good(key, f"{name} {told[name]}, {library} {version}, parallel", **facts)
 
 
 def _one_mpi(told: Mapping[str, Any]) -> list[Finding]:
@@ -73,14 +54,8 @@ def _one_mpi(told: Mapping[str, Any]) -> list[Finding]:
     real = sorted(str(path) for path in found if not (path.name.startswith("libmpich.") and path.parent in fronts))
     if len(real) <= 1:
         return []
-    return [
-        bad(
-            "versions.mpi",
-            f"two MPI libraries in one process: {' and '.join(real)}",
-            "build mpi4py, h5py and netCDF4 with the same MPI",
-            libraries=real,
-        )
-    ]
+    text = f"two MPI libraries in one process: {' and '.join(real)}"
+    return [bad("versions.mpi", text, "build mpi4py, h5py and netCDF4 with the same MPI", libraries=real)]
 
 
 def variables(environment: Mapping[str, str]) -> list[Finding]:

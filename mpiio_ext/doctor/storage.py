@@ -1,22 +1,17 @@
-"""The file system of a path, and what follows from it for this library."""
+"""The file system of a path, and what follows from it for this library; the room in /dev/shm."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mpiio_ext.common.units import size_text
-from mpiio_ext.doctor.children import ask
+from mpiio_ext.doctor.children import Answer, ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
-from mpiio_ext.doctor.mpi import job_of
 
-if TYPE_CHECKING:
-    from mpiio_ext.layout import Layout
-
-#: In which launchers tell how many ranks a node has.
-_HERE = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE")
 _LITTLE = 64 * 2**20
 _LOCKS = {
     "local": "locked by one kernel",
@@ -26,8 +21,18 @@ _LOCKS = {
 }
 #: Who keeps the caches of several nodes in line where they are not one cache.
 _KEPT = {"server": "by the servers' locks", "token": "by lock tokens"}
-_MIB = 2**20
-_ROUNDS = 4  # whole stripes of every aggregator: of a file with fewer there is more to say than fits here
+_SMALL_SHM = 64 * 2**20
+
+
+def refusal(folder: Path) -> str:
+    """Return why no file can be made in a folder, "" where one can. For child processes, as `nearest`."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"x")
+            file.flush()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def _there(path: Path) -> bool:
@@ -52,56 +57,6 @@ def folder_of(path: Path) -> Path:
     return place if place.is_dir() else place.parent
 
 
-def decide(layout: Layout, ranks: int, nodes: int) -> dict[str, Any]:
-    """Return what the library's rules take for a large collective write there, as facts.
-
-    Parameters
-    ----------
-    layout : of the file or folder.
-    ranks, nodes : of the job.
-    """
-    from mpiio_ext.partitioning import Geometry, choose
-
-    stripe_bytes = int(layout.value("stripe_size") or _MIB)
-    known = layout.source("stripe_size") not in (None, "default")
-    servers = max(1, int(layout.value("servers") or layout.value("stripe_count") or 1))
-    stripes = _ROUNDS * servers * ranks
-    geometry = Geometry(
-        start_bytes=0,
-        end_bytes=stripes * stripe_bytes,
-        stripe_size_bytes=stripe_bytes,
-        servers=servers,
-        aggregators=ranks,
-    )
-    taken = choose(
-        geometry,
-        lock=str(layout.value("lock_protocol") or "none"),
-        coherent=bool(layout.value("coherent")),
-        nodes=nodes,
-        stripe_known=known,
-    )
-    return {
-        "method": taken.method,
-        "aggregators": taken.aggregators,
-        "window_bytes": taken.window_bytes,
-        "stripe_bytes": stripe_bytes,
-        "stripe_known": known,
-        "servers": servers,
-        "ranks": ranks,
-        "nodes": nodes,
-        "reason": taken.reason,
-    }
-
-
-def _job(environment: Mapping[str, str]) -> tuple[int, int]:
-    """Return ranks and nodes of the job; without one, of a job that fills this machine."""
-    job = job_of(environment)
-    if not job.launched:
-        return os.cpu_count() or 1, 1
-    here = [int(environment[name]) for name in _HERE if environment.get(name, "").isdecimal()]
-    return job.size, max(1, -(-job.size // max(1, here[0]))) if here else 1
-
-
 def examine(path: Path, environment: Mapping[str, str], limit_s: float = 20.0) -> list[Finding]:
     """Return file system, layout, locks and coherence of a path, and whether files can be made there.
 
@@ -112,9 +67,7 @@ def examine(path: Path, environment: Mapping[str, str], limit_s: float = 20.0) -
     limit_s : seconds that the file system may take.
     """
     key = "path.file_system"
-    ranks, nodes = _job(environment)
-    # even stat(2) may hang: not here
-    answer = ask("layout", str(path), str(ranks), str(nodes), environment=environment, limit_s=limit_s)
+    answer = ask("layout", str(path), environment=environment, limit_s=limit_s)  # even stat(2) may hang: not here
     place = Path(answer.values.get("place", path.absolute()))
     if "layout" not in answer.values:
         reason = answer.values.get("reason") or answer.reason()
@@ -123,8 +76,8 @@ def examine(path: Path, environment: Mapping[str, str], limit_s: float = 20.0) -
     layout = answer.values["layout"]
     values = {name: item["value"] for name, item in layout["facts"].items()}
     sources = {name: item.get("source") for name, item in layout["facts"].items()}
-    kind = _kind(path, place, bool(answer.values.get("there", True)), values, sources, answer.values.get("auto"))
-    return [kind, _coherence(values), _room(Path(answer.values.get("folder", place)), environment, limit_s)]
+    kind = _kind(path, place, bool(answer.values.get("there", True)), values, sources)
+    return [kind, _coherence(values), _room(answer, place)]
 
 
 def _striping(values: dict[str, Any], sources: dict[str, Any]) -> str:
@@ -139,39 +92,18 @@ def _striping(values: dict[str, Any], sources: dict[str, Any]) -> str:
     return stripes + (f", {count} server{'s' if int(count) > 1 else ''}" if count else "")
 
 
-def _taken(auto: dict[str, Any]) -> str:
-    """Return what auto takes and why, for whom."""
-    ranks, nodes, many = int(auto["ranks"]), int(auto["nodes"]), int(auto["aggregators"])
-    job = f"{ranks} rank{'s' if ranks > 1 else ''} on {nodes} node{'s' if nodes > 1 else ''}"
-    why = [*str(auto["reason"]).split("; "), ""][1]  # before: the numbers; behind: estimated times
-    return (
-        f"auto takes {auto['method']} for {job}: {many} aggregator{'s' if many > 1 else ''}, "
-        f"windows of {size_text(int(auto['window_bytes']), exact=True)}{f' ({why})' if why else ''}"
-    )
-
-
-def _kind(
-    path: Path,
-    place: Path,
-    there: bool,
-    values: dict[str, Any],
-    sources: dict[str, Any],
-    auto: dict[str, Any] | None,
-) -> Finding:
+def _kind(path: Path, place: Path, there: bool, values: dict[str, Any], sources: dict[str, Any]) -> Finding:
     key, name = "path.file_system", values.get("file_system", "unknown")
     protocol = str(values.get("lock_protocol", "none"))
     kept = "one page cache" if values.get("coherent") else "caches of several nodes not coherent"
     if protocol in _KEPT and not values.get("coherent"):
         kept = f"caches of several nodes coherent {_KEPT[protocol]}"
     text = f"{place}: {name}, {_striping(values, sources)}, {_LOCKS.get(protocol, protocol)}, {kept}"
-    advice = _taken(auto) if auto else ""
-    if advice and kept.endswith("not coherent") and int((auto or {}).get("nodes", 1)) > 1:
-        advice = f"where path.coherence leaves files to this library, {advice}"
-    facts = {"path": str(place), "layout": values, "sources": sources, "auto": auto}
+    facts = {"path": str(place), "layout": values, "sources": sources}
     if not there:
         above = "of what is not there, the next folder above is asked"
-        return warn(key, f"{path} is not there; {text}", f"{above}; {advice}" if advice else above, **facts)
-    return good(key, text, advice, **facts)
+        return warn(key, f"{path} is not there; {text}", above, **facts)
+    return good(key, text, **facts)
 
 
 def _coherence(values: dict[str, Any]) -> Finding:
@@ -182,27 +114,43 @@ def _coherence(values: dict[str, Any]) -> Finding:
     kept = _KEPT.get(str(values.get("lock_protocol")))
     if kept:
         return good(key, f"{name} keeps the caches of several nodes coherent {kept}", **facts)
-    return warn(
-        key,
-        f"{name} does not keep the caches of several nodes coherent",
-        "jobs of one node are carried out here; on several nodes files stay with the MPI library, unless "
-        "mpiox_coherence=refresh is set: docs/explanation/coherence.md",
-        **facts,
-    )
+    several = "on several nodes files stay with the MPI library, unless mpiox_coherence=refresh is set"
+    advice = f"jobs of one node are carried out here; {several}: docs/explanation/coherence.md"
+    return warn(key, f"{name} does not keep the caches of several nodes coherent", advice, **facts)
 
 
-def _room(folder: Path, environment: Mapping[str, str], limit_s: float) -> Finding:
-    key = "path.room"
-    answer = ask("folder", str(folder), environment=environment, limit_s=limit_s)
-    free, refused = answer.values.get("free_bytes"), answer.values.get("writable")
-    facts = {"folder": str(folder), "free_bytes": free, "writable": refused == ""}
+def _room(answer: Answer, place: Path) -> Finding:
+    key, folder = "path.room", answer.values.get("folder", str(place))
+    free, refused = answer.values.get("free_bytes"), answer.values.get("refused")
+    facts = {"folder": folder, "free_bytes": free, "writable": refused == ""}
     if refused is None or free is None:
         return bad(key, f"{folder}: {answer.reason()}", "does the file system answer?", **facts)
     if refused:
         return bad(key, f"no file can be made in {folder}: {refused}", "choose another folder: --path", **facts)
     if int(free) < _LITTLE:
-        return warn(
-            key, f"{size_text(int(free))} free in {folder}",
-            "a full file system ends writes with MPI_ERR_NO_SPACE", **facts
-        )
+        text = f"{size_text(int(free))} free in {folder}"
+        return warn(key, text, "a full file system ends writes with MPI_ERR_NO_SPACE", **facts)
     return good(key, f"files can be made in {folder}, {size_text(int(free))} free", **facts)
+
+
+def shm(environment: Mapping[str, str], root: Path = Path("/")) -> Finding:
+    """Return whether there is room in /dev/shm, which MPI libraries use between the ranks of a node.
+
+    This library uses it, or TMPDIR, where ranks cannot open each other's memfd. A test gives another folder for "/".
+    """
+    key, folder = "memory.shm", root / "dev/shm"
+    other = environment.get("TMPDIR") or "/tmp"
+    if reason := refusal(folder):
+        spare = "" if refusal(Path(other)) else f"; this library uses {other} in its place"
+        advice = f"mount a tmpfs there (MPI libraries need it){spare}"
+        facts = {"writable": False, "total_bytes": None, "free_bytes": None}
+        return warn(key, f"/dev/shm cannot be used: {reason}", advice, **facts)
+    room = os.statvfs(folder)
+    total, free = room.f_blocks * room.f_frsize, room.f_bavail * room.f_frsize
+    known = {"writable": True, "total_bytes": total, "free_bytes": free}
+    text = f"/dev/shm: {size_text(free)} of {size_text(total)} free"
+    if min(total, free) < _SMALL_SHM:
+        full = total >= _SMALL_SHM
+        advice = "remove what ended jobs have left there" if full else "make it larger: docker run --shm-size=1g"
+        return warn(key, text, f"{advice}; MPI libraries die of SIGBUS where it is full", **known)
+    return good(key, text, **known)

@@ -44,30 +44,13 @@ def test_job(ranks: int, tmp_path: pathlib.Path, family: str) -> None:
     assert not errors and launch.returncode == 0
     assert of["mpi.start"]["facts"] == {"size": ranks, "asked": ranks, "finalized": True}
     assert of["job.agreement"]["facts"]["ranks"] == ranks and of["job.agreement"]["state"] == "ok"
-    assert len(of["job.hosts"]["facts"]["hosts"]) == 1
+    assert of["job.agreement"]["facts"]["hosts"] == 1
     assert of["library"]["facts"]["family"] == family
     launcher = of["mpi.launcher"]["facts"]
     assert launcher["family"] == family and launcher["job"] is True
-    assert pathlib.Path(launcher["path"]).is_file() and "python" not in launcher["path"]
     assert of["io.round_trip"]["facts"]["right"] is True and of["io.round_trip"]["facts"]["own"] is True
     assert of["mpi.spawn"]["state"] == "ok"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_ranks_with_process_ids_of_their_own(tmp_path: pathlib.Path) -> None:
-    """Within a rank process_vm_readv works; between ranks it does not, and doctor says so."""
-    apart = ["unshare", "--pid", "--fork", "--kill-child"]
-    tried = subprocess.run([*apart, "true"], capture_output=True, text=True, timeout=30)
-    if tried.returncode != 0:
-        pytest.skip(f"no namespaces of process ids here: {tried.stderr.strip()}")
-    words = ["--json", "--no-spawn", "--no-write", "--timeout", "120", "--path", str(tmp_path)]
-    for starting, state in ((apart, "warning"), ([], "ok")):
-        of = checks(report(mpi_run([*starting, *DOCTOR, *words], 2, timeout_s=300)))
-        assert of["mpi.start"]["facts"]["size"] == 2
-        found = of["job.process_vm_readv"]
-        assert (found["state"], found["facts"]["tried"]) == (state, 2), found
-        assert ("2 namespaces of process ids" in found["text"]) == (state == "warning")
-        assert of["memory.process_vm_readv"]["text"].endswith("processes that one process has started")
 
 
 def test_alone(tmp_path: pathlib.Path) -> None:
@@ -94,7 +77,7 @@ def test_program_has_the_mpi_of_mpi4py(tmp_path: pathlib.Path) -> None:
 def test_wishes_are_kept(tmp_path: pathlib.Path) -> None:
     command = [*DOCTOR, "--json", "--no-write", "--no-spawn", "--timeout", "120", "--path", str(tmp_path)]
     of = checks(report(run_bounded(command, env=base_environment(), timeout_s=300)))
-    assert "io.round_trip" not in of and "mpi.spawn" not in of and "mpi.thread" in of
+    assert "io.round_trip" not in of and "mpi.spawn" not in of and "job.agreement" in of
 
 
 def test_error_makes_the_exit_status_1() -> None:
@@ -153,7 +136,7 @@ def test_two_hosts(extension: str) -> None:
         command = [*DOCTOR, "--json", "--no-spawn", "--timeout", "120", "--path"]
         launch = cluster.run([*command, str(cluster.folder)], 2, 1, preload=False, timeout_s=300, check=False)
         of = checks(report(launch))
-        assert len(of["job.hosts"]["facts"]["hosts"]) == 2 and of["job.agreement"]["state"] == "ok"
+        assert of["job.agreement"]["facts"]["hosts"] == 2 and of["job.agreement"]["state"] == "ok"
         assert of["io.round_trip"]["facts"]["right"] is True
         launch = cluster.run([*command, "/dev/shm"], 2, 1, preload=False, timeout_s=300, check=False)
         trip = checks(report(launch))["io.round_trip"]

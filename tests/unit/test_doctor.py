@@ -1,45 +1,22 @@
-"""mpiio-ext doctor: each check of the machine, the software and the variables, with its bad case provoked."""
+"""mpiio-ext doctor: each check of /dev/shm, the software and the variables, with its bad case provoked."""
 
 from __future__ import annotations
 
 import io
-import json
 import os
 import pathlib
 import re
-import subprocess
-import sys
 import time
 from typing import Any
 
 import pytest
 
 from mpiio_ext.common.children import run
-from mpiio_ext.doctor import Finding, State, machine, program, show, software, worst
+from mpiio_ext.doctor import Finding, State, program, show, software, storage, worst
 from mpiio_ext.doctor.children import Answer, ask
 from mpiio_ext.doctor.findings import bad, good, warn
-from mpiio_ext.doctor.machine import Machine
 from mpiio_ext.environment import VARIABLES, markdown_table
-from support import cbuild
-from support.launch import PROGRAMS, ROOT, base_environment
-
-ASK = """
-import json, resource, sys
-for name, value in json.loads(sys.argv[1]).items():
-    resource.setrlimit(getattr(resource, name), (value, value))
-from mpiio_ext.doctor import machine
-found = machine.limits() if sys.argv[2] == "limits" else machine.examine(machine.Machine(), None)
-print(json.dumps({item.key: item.as_dict() for item in found}))
-"""
-
-
-def found_by(*before: str, limits: dict[str, int] | None = None, what: str = "limits") -> dict[str, Any]:
-    """Return what a Python under these limits, started by these words, finds out about the machine."""
-    command = [*before, sys.executable, "-c", ASK, json.dumps(limits or {}), what]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=base_environment())
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout.splitlines()[-1]))
-
+from support.launch import ROOT, base_environment
 
 # ---- child processes ------------------------------------------------------------------------------------------------
 
@@ -81,121 +58,11 @@ def test_a_question_that_fails_says_why() -> None:
     assert "exit status 1" in answer.reason() and "/nothing/libmpi.so" in answer.reason()
 
 
-# ---- limits ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "limit, key, expected",
-    [
-        ({"RLIMIT_NOFILE": 32}, "limits.open_files", "error"),
-        ({"RLIMIT_NOFILE": 256}, "limits.open_files", "warning"),
-        ({"RLIMIT_NOFILE": 4096}, "limits.open_files", "ok"),
-        ({"RLIMIT_FSIZE": 1 << 20}, "limits.file_size", "warning"),
-        ({"RLIMIT_AS": 4 << 30}, "limits.address_space", "warning"),
-        ({"RLIMIT_MEMLOCK": 65536}, "limits.locked_memory", "warning"),
-        ({"RLIMIT_CORE": 0}, "limits.core_files", "ok"),
-    ],
-)
-def test_limits(limit: dict[str, int], key: str, expected: str) -> None:
-    found = found_by(limits=limit)[key]
-    assert found["state"] == expected
-    assert found["advice"] or expected == "ok"
-    assert next(iter(limit.values())) in found["facts"].values()
-
-
-def test_core_files_can_be_had_by_a_word() -> None:
-    assert "ulimit -c" in found_by(limits={"RLIMIT_CORE": 0})["limits.core_files"]["advice"]
-
-
-# ---- what a container refuses ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def refusing() -> str:
-    source = str(PROGRAMS / "refusing.c")
-    return str(cbuild.compile_c([cbuild.compiler(), *cbuild.FLAGS, source], "refusing"))
-
-
-def test_refused_system_calls(refusing: str) -> None:
-    """What Docker's default profile refuses is told, each by its own line; what is not refused stays as it is."""
-    calls = ("io_uring_setup:1", "process_vm_readv:1")
-    found = found_by(refusing, *calls, "--", what="all")
-    assert found["io_uring"]["state"] == "warning"
-    assert found["io_uring"]["facts"]["errno"] == 1
-    assert "seccomp" in found["io_uring"]["advice"]
-    assert found["memory.process_vm_readv"]["state"] == "warning"
-    assert "Operation not permitted" in found["memory.process_vm_readv"]["text"]
-    assert found["memory.sharing"]["state"] == "ok"
-
-
-def test_refused_memory(refusing: str) -> None:
-    """Without memfds there is still a file in /dev/shm or TMPDIR."""
-    found = found_by(refusing, "memfd_create:38", "--", what="all")["memory.sharing"]
-    assert found["state"] == "warning"
-    assert "memfd_create: Function not implemented" in found["text"]
-    assert "take its place" in found["advice"]
-
-
-def test_no_memory_to_share_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    monkeypatch.setattr(machine, "ask", lambda *_, **__: Answer(values={"memfd": "refused"}))
-    found = machine.sharing(Machine(root=tmp_path, environment={"TMPDIR": str(tmp_path / "gone")}))
-    assert found.state.value == "error"
-    assert "stay with the MPI library" in found.advice
-
-
-def test_ptrace_scope_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    scope = tmp_path / "proc/sys/kernel/yama/ptrace_scope"
-    scope.parent.mkdir(parents=True)
-    scope.write_text("2\n")
-    monkeypatch.setattr(machine, "ask", lambda *_, **__: Answer(values={"errno": 1}))
-    found = machine.vm_readv(Machine(root=tmp_path))
-    assert found.state.value == "warning" and "ptrace_scope is 2" in found.text
-
-
-@pytest.mark.parametrize(
-    "disabled, number, liburing, expected, words",
-    [
-        ("2", 1, True, "warning", "io_uring_disabled is 2"),
-        ("0", 38, True, "warning", "Function not implemented"),
-        (None, 12, True, "warning", "Cannot allocate memory"),
-        ("0", 0, False, "warning", "without liburing"),
-        ("0", 0, True, "ok", "the kernel gives one"),
-        ("0", 0, None, "ok", "the kernel gives one"),
-        ("0", None, True, "warning", "ended by SIGSYS"),
-    ],
-)
-def test_io_uring(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: pathlib.Path,
-    disabled: str | None,
-    number: int | None,
-    liburing: bool | None,
-    expected: str,
-    words: str,
-) -> None:
-    if disabled is not None:
-        setting = tmp_path / "proc/sys/kernel/io_uring_disabled"
-        setting.parent.mkdir(parents=True)
-        setting.write_text(disabled)
-    values = {} if number is None else {"errno": number}
-    monkeypatch.setattr(
-        machine, "ask", lambda *_, **__: Answer(values=values, trouble="" if values else "ended by SIGSYS")
-    )
-    found = machine.io_uring(Machine(root=tmp_path), liburing)
-    assert found.state.value == expected and words in found.text
-    at_run_time = machine.io_uring(Machine(root=tmp_path), liburing, True)  # a wheel's
-    assert at_run_time.state.value == expected
-    if number == 0 and liburing is False:
-        assert "there is no liburing.so.2" in at_run_time.text and "liburing2" in at_run_time.advice
-    else:
-        assert at_run_time == found
-
-
 # ---- /dev/shm -------------------------------------------------------------------------------------------------------
 
 
 def test_shm_that_is_missing(tmp_path: pathlib.Path) -> None:
-    found = machine.shm(Machine(root=tmp_path))
+    found = storage.shm({}, tmp_path)
     assert found.state.value == "warning"
     assert "No such file" in found.text and found.facts["writable"] is False
 
@@ -203,7 +70,7 @@ def test_shm_that_is_missing(tmp_path: pathlib.Path) -> None:
 def test_shm_that_cannot_be_written_to(tmp_path: pathlib.Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/shm").symlink_to("/proc/self")  # where not even root can make a file
-    found = machine.shm(Machine(root=tmp_path))
+    found = storage.shm({}, tmp_path)
     assert found.state.value == "warning"
     assert found.text.startswith("/dev/shm cannot be used") and "mount a tmpfs" in found.advice
 
@@ -214,15 +81,15 @@ def test_shm_that_is_small_or_full(
 ) -> None:
     (tmp_path / "dev/shm").mkdir(parents=True)
     room = os.statvfs_result((4096, 4096, blocks, free, free, 1, 1, 1, 0, 255))
-    monkeypatch.setattr(machine.os, "statvfs", lambda _: room)
-    found = machine.shm(Machine(root=tmp_path))
+    monkeypatch.setattr(storage.os, "statvfs", lambda _: room)
+    found = storage.shm({}, tmp_path)
     assert found.state.value == "warning" and words in found.advice
     assert found.facts["total_bytes"] == blocks * 4096 and found.facts["free_bytes"] == free * 4096
 
 
 def test_shm_with_room(tmp_path: pathlib.Path) -> None:
     (tmp_path / "dev/shm").mkdir(parents=True)
-    assert machine.shm(Machine(root=tmp_path)).state.value == "ok"
+    assert storage.shm({}, tmp_path).state.value == "ok"
 
 
 # ---- software -------------------------------------------------------------------------------------------------------
@@ -354,7 +221,7 @@ def test_documentation_has_the_table_and_every_key() -> None:
     assert markdown_table() in text
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "mpiio_ext/doctor").glob("*.py"))
     sources += (ROOT / "mpiio_ext/cli/doctor.py").read_text(encoding="utf-8")
-    groups = "library|io_uring|(?:program|environment|path|limits|memory|versions|mpi|job|io|doctor)\\.[a-z_]+"
+    groups = "library|(?:program|environment|path|memory|versions|mpi|job|io)\\.[a-z_]+"
     keys = set(re.findall(rf'(?:key = |key, \w+ = |key, \w+, \w+ = |good\(|bad\(|warn\()\s*"({groups})"', sources))
     keys |= {"versions.h5py", "versions.netCDF4"}
     documented = set(re.findall(r"^\| `([a-zA-Z0-9_.]+)` \|", text.split("## Variables")[0], re.MULTILINE))

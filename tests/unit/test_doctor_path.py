@@ -1,4 +1,4 @@
-"""mpiio-ext doctor, the path: file system, room, coherence, locks, what auto takes there; each bad case provoked."""
+"""mpiio-ext doctor, the path: file system, room, coherence, locks; each bad case provoked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 
 from mpiio_ext.doctor import Finding, storage
 from mpiio_ext.doctor.children import Answer
-from mpiio_ext.layout import Fact, Layout, registry
 from support.launch import base_environment
 
 
@@ -23,38 +22,9 @@ def test_path_of_this_machine(tmp_path: pathlib.Path) -> None:
     name = found["path.file_system"].facts["layout"]["file_system"]
     assert name[:3] == kind.strip().replace("overlayfs", "overlay")[:3]
     assert found["path.room"].state.value == "ok"
-    # what auto takes is asked of the library's rules, for the job that there is
-    rank = base_environment() | {"OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
-    here = storage.examine(tmp_path, rank, 120)[0]
-    auto = here.facts["auto"]
-    assert (auto["ranks"], auto["nodes"]) == (8, 2) and auto["stripe_known"] is False
-    assert f"auto takes {auto['method']} for 8 ranks on 2 nodes" in here.advice
+    here = found["path.file_system"]
     assert "stripe size not told, 1 MiB assumed" in here.text and "one page cache" in here.text
     assert here.facts["sources"]["stripe_size"] == "default"
-
-
-def layout_of(sources: str = "told", **values: Any) -> Layout:
-    """Return a layout of these facts, told by a source."""
-    units = {item.name: item for item in registry()}
-    facts = tuple(Fact(spec=units[name], value=value, source=sources) for name, value in values.items())
-    return Layout(path="/x", is_folder=True, facts=facts)
-
-
-@pytest.mark.parametrize(
-    "values, ranks, nodes, method, aggregators",
-    [
-        ({"lock_protocol": "server", "stripe_size": 2**22, "servers": 3}, 12, 6, "group_cyclic", 6),
-        ({"lock_protocol": "server", "stripe_size": 2**22, "stripe_count": 8}, 4, 4, "static_cyclic", 4),
-        ({"lock_protocol": "token", "stripe_size": 2**22}, 4, 4, "aligned", None),
-        ({"lock_protocol": "local", "coherent": True}, 4, 1, "aligned", 2),
-    ],
-)
-def test_what_auto_takes_is_the_choosers(
-    values: dict[str, Any], ranks: int, nodes: int, method: str, aggregators: int | None
-) -> None:
-    found = storage.decide(layout_of(**values), ranks, nodes)
-    assert found["method"] == method and found["reason"].startswith(method)
-    assert aggregators in (None, found["aggregators"])
 
 
 def test_path_that_is_not_there_yet(tmp_path: pathlib.Path) -> None:
@@ -115,7 +85,7 @@ def test_file_system_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> No
 def examined(monkeypatch: pytest.MonkeyPatch, free_bytes: int = 1 << 40, **values: Any) -> dict[str, Finding]:
     """Return what is found of / where the child tells these facts of its file system."""
     answer = {"layout": {"facts": {name: {"value": value} for name, value in values.items()}},
-              "free_bytes": free_bytes, "total_bytes": 1 << 41, "writable": ""}  # fmt: skip
+              "free_bytes": free_bytes, "refused": ""}  # fmt: skip
     monkeypatch.setattr(storage, "ask", lambda *_, **__: Answer(values=answer))
     return {item.key: item for item in storage.examine(pathlib.Path("/"), {}, 1)}
 
