@@ -9,6 +9,6 @@ Layers, each of which imports only those above it:
 `snapshot`          a job with its delegates and its arbiter at one moment; as JSON
 `tables`            the same in words
 `fitting`           tables in the room of a terminal
-`screen`, `serve`   on a terminal, in a browser
+`screen`            on a terminal
 ==================  ==================================================================================================
 """

@@ -42,10 +42,8 @@ def _put_json(follower: Follower, interval_s: float) -> None:
 @click.option("--interval", type=Duration(least=_LEAST_S), default="1s", show_default=True,
               help="Time between two looks; rates are those of the last interval.")
 @click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")
-@click.option("--serve", "served", is_flag=True, help="Show it in a browser: the page's address is printed.")
-@click.option("--port", type=click.IntRange(0, 65535), help="With --serve: the port.  [default: one that is free]")
 @json_option("Print one JSON object and end.")
-def top(job: str | None, interval: float, once: bool, served: bool, port: int | None, as_json: bool) -> None:
+def top(job: str | None, interval: float, once: bool, as_json: bool) -> None:
     """Show what your running MPI programs do: ranks, files, bandwidth, delegates.
 
     JOB is the process ID of mpirun, the scheduler's number, the process of a rank, or a word of the command: the
@@ -58,15 +56,6 @@ def top(job: str | None, interval: float, once: bool, served: bool, port: int | 
     """
     if interval > _MOST_S:
         raise click.BadParameter(f"more than {_MOST_S:,.0f} s", param_hint="--interval")
-    if port is not None and not served:
-        raise click.UsageError("--port is the port of --serve: give --serve, too")
-    if served and (once or as_json):
-        raise click.UsageError("--serve goes on until Ctrl-C: leave --once and --json out")
-    if served:
-        from mpiio_ext.top.serve import serve
-
-        serve(job, interval, port or 0)
-        return
     follower = Follower(Watch(), job)
     if as_json:
         _put_json(follower, interval)

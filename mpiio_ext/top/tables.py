@@ -1,4 +1,4 @@
-"""What is shown of a snapshot: tables of words, the same on a terminal and in a browser."""
+"""What is shown of a snapshot: tables of words."""
 
 from __future__ import annotations
 
