@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import areas_of, miner_of, origin_option, output_options, show, store_options
-from mpiio_ext.common.commands import HELP, all_of, renamed
+from mpiio_ext.common.commands import HELP, all_of
 from mpiio_ext.common.options import Bandwidth
 
 if TYPE_CHECKING:
@@ -98,7 +98,6 @@ root_causes = _command(
                      help="Only jobs whose files lie on so many OSTs at least."),
         click.option("--bandwidth", type=Bandwidth(), default="1GB/s", show_default=True,
                      help="Bandwidth below which a job is slow; inf: any."),
-        renamed("--time", "--bandwidth-over"),
         click.option("--bandwidth-over", "time", type=click.Choice(["critical", "span"]), default="critical",
                      show_default=True,
                      help="What bytes are divided by: the time in which files are accessed, or the span from the "
@@ -112,7 +111,6 @@ root_causes = _command(
 @click.command("methods", context_settings=HELP)
 @click.option("--results", multiple=True, type=click.Path(path_type=Path), metavar="DIR",
               help="Results of the bench; instead of a store.")  # fmt: skip
-@renamed("-s", "--setup")
 @click.option("--setup", type=_SVG, default=None, help="Set-up of a store that holds results.")
 @click.option("--slower", metavar="METHOD", help="The method in question: why was it slower …")
 @click.option("--faster", metavar="METHOD", help="… than this one?")

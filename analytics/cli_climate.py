@@ -11,7 +11,7 @@ import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.analytics.cli_output import tell_notes
-from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
+from mpiio_ext.common.commands import HELP, json_option, output_option, tell
 from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
@@ -101,8 +101,7 @@ def _told_apart() -> Iterator[None]:
 @click.option("--metric", "metrics", multiple=True, metavar="COLUMN",
               help="Metrics to compare with performance; may be repeated.  [default: all that explain]")
 @click.option("--watch", "target", default="performance", show_default=True, metavar="COLUMN", help="What is watched.")
-@renamed("--target", "--watch")
-@click.option("--within", type=Duration(zero=True, plain="d"), default="30d", show_default=True, metavar="TIME",
+@click.option("--within", type=Duration(zero=True), default="30d", show_default=True, metavar="TIME",
               help="A fall alarms for so long before the newest job; 0: for ever.")
 @click.option("--least", type=click.IntRange(min=3), default=7, show_default=True,
               help="Jobs that a level has at least.")
@@ -110,11 +109,11 @@ def _told_apart() -> Iterator[None]:
               help="Smallest change of the median that counts, as a share.")
 @click.option("--level", type=click.FloatRange(0, 1, min_open=True), default=0.01, show_default=True,
               help="Largest corrected p-value.")
-@click.option("--short", type=Duration(plain="d"), default="14d", show_default=True, metavar="TIME",
+@click.option("--short", type=Duration(), default="14d", show_default=True, metavar="TIME",
               help="Window of the short moving average.")
-@click.option("--long", type=Duration(plain="d"), default="49d", show_default=True, metavar="TIME",
+@click.option("--long", type=Duration(), default="49d", show_default=True, metavar="TIME",
               help="Window of the long moving average.")
-@click.option("--stale", type=Duration(plain="d"), metavar="TIME",
+@click.option("--stale", type=Duration(), metavar="TIME",
               help="Exit status 1 too where the newest job began longer ago than this, counted from now.")
 @click.option("--site", type=_PATH, metavar="FILE",
               help="Facts of the site: results of the bench are joined with what its sources say of their time.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import all_of, renamed
+from mpiio_ext.common.commands import all_of
 from mpiio_ext.common.options import Size
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ def row_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--until", metavar="DATE", help="Only jobs that began before this day."),
         click.option("--time-zone", default="UTC", show_default=True, help="Whose days and months these are."),
         click.option("--above", "above_gib", type=Size(), metavar="SIZE", help="Only jobs that moved more."),
-        renamed("--above-gib", "--above", "{}GiB"),
         click.option("--without", multiple=True, metavar="MOTIF", help="Motifs to leave out; may be repeated."),
         click.option("--processes-within", type=click.FloatRange(min=1), default=1.0, show_default=True,
                      metavar="FACTOR", help="Most over fewest processes in a history; inf: all are compared."),

@@ -10,7 +10,7 @@ import click
 
 from mpiio_ext.analytics.cli_output import miner_of, output_options, setup_option, show, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import HELP, renamed
+from mpiio_ext.common.commands import HELP
 
 _SETUP = click.Path(path_type=Path, dir_okay=False)
 _FIGURE = click.option("--figure", type=_SETUP, metavar="FILE.svg", help="Write the figure, too.")
@@ -98,7 +98,6 @@ def _place(miner: Any, targets: list[str], osts: tuple[int, ...], subtables: int
 @click.command("interference", context_settings=HELP)
 @store_options
 @_JOBS
-@renamed("--jobs", "--job-ids")
 @click.option("--direction", type=click.Choice(["write", "read"]), default="write", show_default=True)
 @click.option("--file-system", metavar="NAME", help="LMT's name of the file system; needed where it has several.")
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Pairs of file and OST to name.")

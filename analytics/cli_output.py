@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import Command, all_of, json_option, renamed, tell
+from mpiio_ext.common.commands import Command, all_of, json_option, tell
 from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.printing import echo, make_console, printable
 from mpiio_ext.common.units import amount_text
@@ -32,7 +32,6 @@ def setup_option(function: Command) -> Command:
     return all_of(function, [
         click.option("--setup", type=_PATH, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP",
                      show_default=True, show_envvar=True, help="The set-up of the store."),
-        renamed("-s", "--setup"),
     ])  # fmt: skip
 
 
@@ -41,7 +40,6 @@ def origin_option(function: Command) -> Command:
     return all_of(function, [
         click.option("--logs", "origin", type=click.Choice(["darshan", "bench", "library", "all"]),
                      default="darshan", show_default=True, help="Logs to count."),
-        renamed("--source", "--logs"),
     ])  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import dumps, output_options, save, show_table
-from mpiio_ext.common.commands import HELP, Command, all_of, output_option, renamed, tell
+from mpiio_ext.common.commands import HELP, Command, all_of, output_option, tell
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
@@ -43,7 +43,6 @@ def connector() -> None:
 def _reading_options(function: Command) -> Command:
     return all_of(function, [
         click.option("--connector", "source", metavar="NAME", help="Its connector, see `list`.  [default: recognised]"),
-        renamed("--source", "--connector"),
         click.option("--time-zone", metavar="ZONE",
                      help="Of times without zone, e.g. America/Los_Angeles.  [default: UTC, with a warning]"),
         click.option("--strict", is_flag=True, help="Exit with 1 where a part cannot be read."),

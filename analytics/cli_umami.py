@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
-from mpiio_ext.common.commands import HELP, json_option, output_option, renamed
+from mpiio_ext.common.commands import HELP, json_option, output_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 
@@ -69,8 +69,6 @@ def _write(found: Umami, output: Path, theme: str) -> None:
 @click.option("--history", required=True, type=click.Path(path_type=Path), metavar="TABLE",
               help="Jobs, a row per job: Parquet, SQLite, CSV, CSV.gz or HDF5 (.h5).")
 @click.option("--job", default="last", show_default=True, metavar="ID", help="Job ID, or last.")
-@renamed("--log", "--darshan-log")
-@renamed("--days", "--within", "{}d")
 @click.option("--darshan-log", "log", type=_PATH, metavar="FILE",
               help="The job of a Darshan log instead; one that is not in the table is added for the figure.")
 @click.option("--motif", metavar="NAME", help="Kind of I/O, where a job has several rows, such as ior_fpp_write.")

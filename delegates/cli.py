@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, LazyGroup, json_option, renamed
+from mpiio_ext.common.commands import HELP, LazyGroup, json_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo, make_console
 from mpiio_ext.common.units import size_text
@@ -295,7 +295,6 @@ def delegates() -> None:
 @click.option("--interval", type=Duration(zero=True), default="1s", show_default=True,
               help="Time between two looks; rates are those of the last interval. 0: one look, rates since the "
                    "start.")
-@renamed("--group", "--job-group")
 @click.option("--job-group", "group", metavar="GLOB",
               help="Only the jobs whose group has such a name; it is in the heading.")
 @click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")

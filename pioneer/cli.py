@@ -10,12 +10,10 @@ import click
 
 from mpiio_ext.common.commands import (
     HELP,
-    JsonCommand,
     json_file_option,
     json_option,
     json_result,
     output_option,
-    renamed,
     said,
     tell,
 )
@@ -151,10 +149,6 @@ def _load_source(name: str) -> WorkloadPath | Profile:
               "drawn by Algorithm 1; tuned: the same, multiplied.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same gives the same path.")
 @multiply_option
-@renamed("--files", "--multiply", "files={}")
-@renamed("--opens", "--multiply", "opens={}")
-@renamed("--sizes", "--multiply", "sizes={}")
-@renamed("--slack", "--multiply", "slack={}")
 def synthesize(source: str, output: str, mode: str, seed: int, multiply: dict[str, float]) -> None:
     """Make a synthetic workload path of a PATH or a PROFILE.
 
@@ -201,7 +195,7 @@ def _edited_words(profile: Profile) -> str:
     return f"{', '.join(other)} edited, which makes another structure: {alone}"
 
 
-@pioneer.command(cls=JsonCommand, context_settings=HELP, short_help="How close synthetic paths come to paths.")
+@pioneer.command(context_settings=HELP, short_help="How close synthetic paths come to paths.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=Existing(dir_okay=False))
 @click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="Paths in each mode.")
 @json_option("Print the table as JSON; the other form goes to standard error.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, output_option, renamed, said, tell
+from mpiio_ext.common.commands import HELP, output_option, said, tell
 from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.printing import echo, make_console
 from mpiio_ext.pioneer.forms import multiply_option
@@ -57,14 +57,11 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
               show_default=True, help="Of the synthesis.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the synthesis.")
 @multiply_option
-@renamed("--scale", "--multiply", multiple=True)
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
               help="Slack times are multiplied by it; other than 1 the metrics of time are not judged.")
 @click.option("--spin", "spin_s", type=Duration(zero=True), metavar="TIME", help="As of `pioneer replay`.")
-@renamed("--spin-us", "--spin", "{}us")
 @click.option("--launcher", metavar="WORDS", help="Launcher of MPI programs with options; -n N is put behind it.  "
               "[default: mpiexec of this environment]")
-@renamed("--limit", "--replay-limit")
 @click.option("--replay-limit", "limit", type=Duration(),
               help="End the replay after this time.  [default: 10 times its planned time, and 10 minutes]")
 @click.option("--format", "reader", metavar="NAME", help="Format of the trace; else it is found out.")

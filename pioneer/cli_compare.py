@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, JsonCommand, json_option, output_option, said
+from mpiio_ext.common.commands import HELP, json_option, output_option, said
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
@@ -41,7 +41,7 @@ def _save(comparison: Comparison, folder: Path | None, html: Path | None) -> lis
     return saved
 
 
-@click.command(cls=JsonCommand, context_settings=HELP,
+@click.command(context_settings=HELP,
                short_help="How close two traces or paths are.")
 @click.argument("original", type=Existing(path_type=Path))
 @click.argument("synthetic", type=Existing(path_type=Path))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.cli.words import complete_hint
-from mpiio_ext.common.commands import FAILED, HELP, UNUSABLE, renamed
+from mpiio_ext.common.commands import FAILED, HELP, UNUSABLE
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import MpiioExtError
@@ -201,8 +201,6 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
 @click.argument("folder", metavar="[FOLDER]", required=False)
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
               help="Slack times are multiplied by it; 0: as fast as can be.")
-@renamed("--spin-us", "--spin", "{}us")
-@renamed("--report", "--stuck-after")
 @click.option("--spin", "spin_s", type=Duration(zero=True), metavar="TIME",
               help="End of each slack time that is spun for, as 40us; 0: none.  [default: as much as sleeps are late "
                    "here, measured; next to none where ranks share cores]")

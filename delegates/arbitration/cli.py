@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option, output_option, renamed, tell
+from mpiio_ext.common.commands import HELP, json_option, output_option, tell
 from mpiio_ext.common.options import Counts, Duration, ParamType
 from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
@@ -82,7 +82,6 @@ def arbitrate() -> None:
     """Decide how many I/O nodes each job gets, and simulate such decisions (docs/howto/arbitrate.md)."""
 
 
-_OLD_CURVES = renamed("--curves", "--forge")
 _curves = click.option("--forge", "curves", type=_Paths(), required=True,
                        help="Measured patterns in FORGE's format, files separated by commas.")
 _output = output_option(type=_PATH, metavar="DIR", help="Write results.json, figures and index.html.")
@@ -91,7 +90,6 @@ _json = json_option("Print the results as JSON.")
 
 @arbitrate.command()
 @_curves
-@_OLD_CURVES
 @click.option("--sets", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
 @click.option("--apps", type=click.IntRange(1, 4096), default=16, show_default=True, help="Patterns in a set.")
 @click.option("--io-nodes", "pools", type=Counts(), default="0..128", show_default=True,
@@ -121,7 +119,6 @@ def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, .
 
 @arbitrate.command()
 @_curves
-@_OLD_CURVES
 @click.option("--policy", "policies", type=PolicyType(), multiple=True,
               default=("one", "static", "size", "mckp"), show_default=True)
 @click.option("--io-nodes", type=click.IntRange(1, 65536), default=12, show_default=True)
@@ -249,7 +246,6 @@ def _weighted(jobs: Sequence[Job], weights: Sequence[str]) -> list[Job]:
 @arbitrate.command()
 @click.option("--forge", type=_Paths(), help="FORGE's tables: a curve of each pattern.")
 @click.option("--bench", type=_Paths(), help="results.json or results.parquet of the bench.")
-@renamed("--darshan", "--darshan-log")
 @click.option("--darshan-log", type=_Paths(), help="Darshan logs: a curve of each program, estimated from --base.")
 @click.option("--setup", type=_PATH, metavar="FILE",
               help="Set-up of `mpiio-ext analyze`: its store's logs and statistics, likewise.")

@@ -35,7 +35,6 @@ from mpiio_ext.common.commands import (
     FAILED,
     HELP,
     INTERRUPTED,
-    JsonCommand,
     json_option,
     json_result,
     output_option,
@@ -441,7 +440,7 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
     return places
 
 
-@click.command(cls=JsonCommand, context_settings={**HELP, "allow_interspersed_args": False})
+@click.command(context_settings={**HELP, "allow_interspersed_args": False})
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time for tuning: 90s, 5m, 1h30m.")
 @click.option("--trace-limit", type=Duration(), default="1h", show_default=True, help="Most time of the traced run.")
 @click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")

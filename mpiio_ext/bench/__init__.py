@@ -62,6 +62,6 @@ def run(
 
     with tempfile.TemporaryDirectory(prefix="mpiio-ext-") as folder:
         target = Path(output) if output is not None else Path(folder) / "results"
-        words = ["--path", str(path), "--output", str(target), *words_of(options, "plot", "report", "progress")]
+        words = ["--path", str(path), "--output", str(target), *words_of(options, "figures", "page", "progress")]
         call(words, launcher=launcher, module="mpiio_ext.bench")
         return Found(load_all([target])[0][0])

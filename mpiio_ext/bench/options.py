@@ -21,7 +21,7 @@ from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, parse
 from mpiio_ext.bench.methods import Method, parse_method, with_delegates, without_delegates
 from mpiio_ext.bench.suites import files
 from mpiio_ext.bench.suites.files import Suite
-from mpiio_ext.common.commands import HELP, LazyGroup, output_option, renamed
+from mpiio_ext.common.commands import HELP, LazyGroup, output_option
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.errors import ArgumentError
 
@@ -285,8 +285,6 @@ class _Bench(LazyGroup):
 @click.option("--keep", is_flag=True, show_default=False, help="Leave the files behind.")
 @click.option("--figures/--no-figures", "plot", default=True, help="Draw the ratios to native.")
 @click.option("--page/--no-page", "report", default=True, help="Make report.html.")
-@renamed("--plot/--no-plot", "--figures")
-@renamed("--report/--no-report", "--page")
 @click.option("--progress/--no-progress", default=None, show_default="a bar on a terminal, elsewhere lines",
               help="Show progress: the row, of how many in all repetitions, and the time that is left.")
 @click.option("--list", "list_kernels", is_flag=True, show_default=False,

@@ -7,7 +7,6 @@ neither numpy nor mpi4py nor rich.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 import click
 
@@ -41,26 +40,9 @@ EXTRAS = {
     "analyze": "analytics", "report": "analytics", "delegates": "arbitration", "locks": "bench",
     "partitioning": "bench",
 }  # fmt: skip
-#: Old spelling -> new one; both work in this release.
-OLD = {
-    "arbiter": "delegates arbiter",
-    "arbitrate": "delegates arbitrate",
-    "summarize-job": "analyze summarize-job",
-    "connector": "analyze connector",
-    "umami": "analyze umami",
-    "climate": "analyze climate",
-    "report": "bench report",  # unless it is given a run
-}
 
 
-def _is_of_a_run(args: Sequence[str]) -> bool:
-    from mpiio_ext.cli.runreport import is_of_a_run
-
-    return is_of_a_run(args)
-
-
-@click.group(cls=LazyGroup, subcommands=_COMMANDS, extras=EXTRAS, old=OLD,
-             unless={"report": _is_of_a_run}, context_settings=HELP)
+@click.group(cls=LazyGroup, subcommands=_COMMANDS, extras=EXTRAS, context_settings=HELP)
 @click.version_option(package_name="mpiio_ext", prog_name="mpiio-ext")
 def main() -> None:
     """Collective MPI-IO through file domains that suit the file system, under unchanged programs.

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from mpiio_ext.common.commands import HELP, output_option, tell
 from mpiio_ext.common.options import Existing
-from mpiio_ext.common.recordings import has_recordings
-
-_LOG = ".darshan"
-
-
-def is_of_a_run(args: Sequence[str]) -> bool:
-    """Return whether the words behind ``report`` are of this command, not of the one that had its name before."""
-    inputs = [word for word in args if not word.startswith("-")]
-    if any(word.endswith(_LOG) or has_recordings(Path(word)) for word in inputs) or set(args) <= {"-h", "--help"}:
-        return True
-    return bool(inputs) and not any(_has_results(Path(word)) for word in inputs)
-
-
-def _has_results(path: Path) -> bool:
-    """Return whether it is, or holds, results of the bench, as far as its name tells."""
-    return path.exists() and (path.suffix == ".json" or any(
-        next(path.glob(pattern), None) is not None for pattern in ("results.json", "*/results.json")))  # fmt: skip
 
 
 @click.command(context_settings=HELP)

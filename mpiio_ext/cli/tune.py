@@ -15,7 +15,6 @@ from mpiio_ext.common.commands import (
     FAILED,
     HELP,
     INTERRUPTED,
-    JsonCommand,
     json_option,
     json_result,
     output_option,
@@ -69,7 +68,7 @@ def _dry_run(job: Job) -> None:
         echo(report.trial_line(point, space.setting_of(point)))
 
 
-@click.command(cls=JsonCommand, context_settings={**HELP, "allow_interspersed_args": False})
+@click.command(context_settings={**HELP, "allow_interspersed_args": False})
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time for all: 90s, 5m, 1h30m.")
 @click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")
 @click.option("--metric", "kind", type=click.Choice(["auto", "elapsed", "io"]), default="auto", show_default=True,

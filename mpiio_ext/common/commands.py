@@ -1,4 +1,4 @@
-"""What all commands share: groups whose commands are imported late, old spellings, errors and exit status, options.
+"""What all commands share: groups whose commands are imported late, errors and exit status, options.
 
 Problem. Dozens of commands in many packages have to behave as one program. Each rank of ``mpirun mpiio-ext run`` pays
 for what the command line imports.
@@ -7,8 +7,8 @@ Algorithm. A group knows name, module and help line of its commands, and imports
 package reach the group, which prints them and chooses the exit status. An option of many commands is declared here.
 
 Guarantees. Exit status 0: done; 1: a failure, or a negative finding; 2: what was given cannot be used; 130: Ctrl-C. An
-error begins one line of standard error; further lines of it, one for each mistake, are indented. Old spellings of a
-command do the same as the new ones. ``--json`` takes no file; where it is printed, standard output has nothing else.
+error begins one line of standard error; further lines of it, one for each mistake, are indented. ``--json``
+takes no file; where it is printed, standard output has nothing else.
 """
 
 from __future__ import annotations
@@ -77,51 +77,6 @@ def json_file_option() -> Callable[[Command], Command]:
                          help="With --json: the file that it goes to.  [default: standard output]")
 
 
-def say_renamed(ctx: click.Context | None, old: str, new: str) -> None:
-    """Say what an old spelling is now, on standard error."""
-    if ctx is None or not ctx.resilient_parsing:
-        echo(f"{old} is now `{new}`; the old spelling goes with the next release", err=True)
-
-
-class Renamed(click.Option):
-    """An old spelling of an option: hidden; it does what the new one does, and says it.
-
-    Parameters
-    ----------
-    spellings : the old one as `click.option` takes it, with both forms of a flag; the new one; and what the new option
-        takes for a value of the old one, with {} in its place.
-    """
-
-    def __init__(self, spellings: Sequence[str], **named: Any) -> None:
-        old, new, form = spellings
-        name = f"old_{old.partition('/')[0].lstrip('-').replace('-', '_')}"
-        super().__init__([old, name], hidden=True, is_eager=True, expose_value=False, **named)
-        self.new, self._form = new, form
-
-    def handle_parse_result(self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
-                            ) -> tuple[Any, list[str]]:  # fmt: skip
-        """Hand the value to the new option, which takes it as if it had been given so."""
-        if self.name not in opts:
-            return None, args
-        assert isinstance(opts, dict)
-        value = opts.pop(self.name)
-        target = next(one for one in ctx.command.params if self.new in one.opts)
-        old, new = (self.secondary_opts[0], f"--no-{self.new[2:]}") if value is False else (self.opts[0], self.new)
-        say_renamed(ctx, f"{ctx.command_path}: `{old}`", new)
-        given = [one if isinstance(one, bool) else self._form.format(one)
-                 for one in (value if isinstance(value, (list, tuple)) else [value])]  # fmt: skip
-        if isinstance(target, click.Option) and target.multiple:
-            opts[target.name] = [*opts.get(target.name, ()), *given]
-        else:
-            opts.setdefault(target.name, given[-1])
-        return None, args
-
-
-def renamed(old: str, new: str, form: str = "{}", **named: Any) -> Callable[[Command], Command]:
-    """Return the old spelling of an option, which works in this release: see `Renamed`."""
-    return click.option(old, new, form, cls=Renamed, **named)
-
-
 @contextlib.contextmanager
 def json_result(as_json: bool, output: Path | None = None) -> Iterator[Put]:
     """Yield what puts the JSON where it belongs; other text of the block goes to standard error where JSON is printed.
@@ -153,28 +108,6 @@ def json_result(as_json: bool, output: Path | None = None) -> Iterator[Put]:
 
     with contextlib.redirect_stdout(sys.stderr) if as_json and output is None else contextlib.nullcontext():
         yield put
-
-
-class JsonCommand(click.Command):
-    """A command whose ``--json`` took a file once: who gives one is told what to write now."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse a file of ``--json``; of a command that runs a program, it would be the program."""
-        if ctx.allow_interspersed_args:
-            self._refuse(ctx, dict(itertools.pairwise(args)).get("--json", ""))
-            return super().parse_args(ctx, args)
-        rest = super().parse_args(ctx, args)
-        if ctx.params.get("as_json"):
-            word, *more = ctx.params["command"]
-            self._refuse(ctx, word, sure=more[:1] == ["--"])
-        return rest
-
-    def _refuse(self, ctx: click.Context, word: str, *, sure: bool = False) -> None:
-        """Refuse a word that names a JSON file, unless it is an input; `sure`: that it is a file of ``--json``."""
-        takes_files = any(isinstance(one.type, click.Path) for one in self.params if isinstance(one, click.Argument))
-        if sure or word == "-" or (word.endswith(".json") and not (takes_files and Path(word).exists())):
-            now = "--json" if word == "-" else f"--json > {word}"
-            raise click.UsageError(f"--json takes no file: write `{now}`", ctx)
 
 
 def tell(text: object) -> None:
@@ -292,18 +225,14 @@ class LazyGroup(click.Group):
     subcommands : mapping of str to (str, str, str)
         Name -> (module, attribute that is the command, help line), in the order of the help.
     extras : name -> extra whose packages the command needs.
-    old : old name -> new words. An old name is not listed; it works and says the new one.
-    unless : old name that is a new one, too -> whether the words behind it are those of the new command.
     """
 
     def __init__(
         self, *arguments: Any, subcommands: Mapping[str, tuple[str, str, str]], extras: Mapping[str, str] | None = None,
-        old: Mapping[str, str] | None = None, unless: Mapping[str, Callable[[Sequence[str]], bool]] | None = None,
         **named: Any,
     ) -> None:  # fmt: skip
         super().__init__(*arguments, **named)
-        self._unless = dict(unless or {})
-        self._subcommands, self._extras, self._old = dict(subcommands), dict(extras or {}), dict(old or {})
+        self._subcommands, self._extras = dict(subcommands), dict(extras or {})
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of the subcommands."""
@@ -322,12 +251,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is called; an old spelling is told with its new one."""
-        new = self._old.get(args[0]) if args else None
-        if new is not None and not (args[0] in self._unless and self._unless[args[0]](args[1:])):
-            path = ctx.command_path
-            say_renamed(ctx, f"{path}: `{path} {args[0]}`", f"{path} {new}")
-            args = [*new.split(), *args[1:]]
+        """Return the command that is called, or print the help of one whose extra is missing."""
         try:
             return super().resolve_command(ctx, args)
         except ImportError:

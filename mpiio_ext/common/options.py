@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import say_renamed
 from mpiio_ext.common.counts import counts
 from mpiio_ext.common.files import cannot_read
 from mpiio_ext.common.units import bandwidth, duration, size, size_text
@@ -57,23 +56,15 @@ class Size(ParamType):
 
 
 class Duration(ParamType):
-    """Seconds, more than 0 or, with `zero`, from 0 on, and from `least` on: 90, 90s, 5m, 1h30m.
-
-    `plain`: unit of a number without one, where that was another one than seconds in earlier releases; it is told.
-    """
+    """Seconds, more than 0 or, with `zero`, from 0 on, and from `least` on: 90, 90s, 5m, 1h30m."""
 
     name = "duration"
 
-    def __init__(self, *, zero: bool = False, least: float = 0, plain: str = "") -> None:
-        self._zero, self._least, self._plain = zero, least, plain
+    def __init__(self, *, zero: bool = False, least: float = 0) -> None:
+        self._zero, self._least = zero, least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the seconds."""
-        if self._plain and isinstance(value, str) and value.strip("0123456789.") == "" != value.strip("0."):
-            where = f"{ctx.command_path}: " if ctx else ""
-            name = param.opts[-1] if param else ""
-            say_renamed(ctx, f"{where}`{name} {value}`", f"{name} {value}{self._plain}")
-            value += self._plain
         try:
             seconds = float(duration(value))
         except ValueError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_option, json_result, renamed
+from mpiio_ext.common.commands import HELP, json_file_option, json_option, json_result
 from mpiio_ext.common.options import Bandwidth, Counts, Duration, Size
 from mpiio_ext.common.printing import echo, make_console
 from mpiio_ext.common.progress import progress
@@ -159,13 +159,12 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
         return found
 
 
-@click.command(cls=JsonCommand, context_settings={**HELP, "show_default": True})
+@click.command(context_settings={**HELP, "show_default": True})
 @click.option("--fs", type=click.Choice(sorted(_SYSTEMS)), default="lustre", help="File system: its lock protocol.")
 @click.option("--servers", type=click.IntRange(1, MAX_PARTIES), required=True, help="I/O servers of the file.")
 @click.option("--aggregators", type=_AGGREGATORS, required=True, help="Numbers of aggregators, as 60,64,128,...,16384.")
 @click.option("--region", type=_SIZE, required=True, help="Bytes of one collective.")
 @click.option("--start", type=_SIZE, default=0, help="First byte of the region.")
-@renamed("--stripe", "--stripe-size")
 @click.option("--stripe-size", "stripe", type=_SIZE, default="1M", help="Bytes of a stripe.")
 @click.option("--window", type=_SIZE, default="16M", help="Bytes of a collective buffer.")
 @click.option("--method", "names", multiple=True, default=["all"], help="Partition method, or all; may be repeated.")
@@ -187,7 +186,6 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     help="Bytes of a client's cache for one server; 0: no such limit.",
 )  # fmt: skip
 @click.option("--dirty-per-client", "dirty_client_bytes", type=_SIZE, help="Bytes of it for all; both 0: no cache.")
-@renamed("--commit-s", "--commit", "{}s")
 @click.option(
     "--commit", "commit_s", type=_TIME,
     help="A server's time to answer what it has written, as 10ms; 0.",

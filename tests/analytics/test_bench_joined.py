@@ -48,7 +48,7 @@ def servers_at(path: pathlib.Path, begin: float, written: Sequence[float], load:
 
 
 def results_at(folder: pathlib.Path, started: str, runs: list[dict[str, Any]], **environment: Any) -> pathlib.Path:
-    document = results.document(runs, schema=2)
+    document = results.document(runs)
     place = {"path": "/scratch/me", "file_system_mount": "/scratch"}
     document["environment"] = {**document["environment"], **place, "started": started, **environment}
     return results.write(folder / "results.json", document)
@@ -218,7 +218,7 @@ def test_a_history_of_summarize_job_tells_the_same(archive: pathlib.Path, tmp_pa
     site, store = site_at(tmp_path), tmp_path / "history.parquet"
     made = run("analyze", "summarize-job", archive, "--site", site, "-o", store)
     assert made.exit_code == 0, made.output
-    done, direct = run("analyze", "climate", store), run("climate", archive, "--site", site)
+    done, direct = run("analyze", "climate", store), run("analyze", "climate", archive, "--site", site)
     # In a table of summaries a job is a number, in an archive of the bench the time of its run.
     found, wanted = (re.sub(r"outlier: job \S+ of", "outlier: job of", one.stdout) for one in (done, direct))
     assert (done.exit_code, found) == (1, wanted)

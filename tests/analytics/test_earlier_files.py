@@ -20,7 +20,7 @@ EARLIER = pathlib.Path(__file__).with_name("earlier")
 
 
 def test_records() -> None:
-    shown = CliRunner().invoke(main, ["connector", "show", str(EARLIER / "records.json"), "--json"])
+    shown = CliRunner().invoke(main, ["analyze", "connector", "show", str(EARLIER / "records.json"), "--json"])
     found = json.loads(shown.stdout)
     assert (found["source"], found["status"], found["lost"]) == ("lfs-df", "partial", 1)
     assert found["tables"] == {"targets": 5, "summaries": 2} and found["header"] == {"snapshots": 2}

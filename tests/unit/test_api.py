@@ -174,5 +174,5 @@ def test_a_command_that_fails_raises_what_it_has_said(tmp_path: pathlib.Path) ->
 
 
 def test_false_is_the_opposite_of_a_flag_that_has_one() -> None:
-    options: dict[str, Option] = {"plot": False, "quick": True, "dry_run": False, "method": "auto", "limit": None}
-    assert [*words_of(options, "plot", "report")] == ["--no-plot", "--quick", "--method", "auto"]
+    options: dict[str, Option] = {"figures": False, "quick": True, "dry_run": False, "method": "auto", "limit": None}
+    assert [*words_of(options, "figures", "page")] == ["--no-figures", "--quick", "--method", "auto"]

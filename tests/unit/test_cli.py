@@ -9,15 +9,13 @@ import re
 import subprocess
 import sys
 
-import click
 import pytest
 from click.testing import CliRunner
 
 import mpiio_ext
 from mpiio_ext import hints, launchers
-from mpiio_ext.cli import OLD, main
+from mpiio_ext.cli import main
 from mpiio_ext.cli.logged import DarshanLog, Recording
-from mpiio_ext.cli.runreport import is_of_a_run
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import launcher_family, plan
 from support import cbuild
@@ -54,34 +52,18 @@ def refused(*arguments: str) -> str:
     return result.output
 
 
-@pytest.mark.parametrize(("old", "new"), OLD.items())
-def test_old_spellings_do_the_same_and_say_the_new_one(old: str, new: str) -> None:
-    done, plain = (CliRunner().invoke(main, [*words, "--no-such-option"], prog_name="mpiio-ext")
-                   for words in ([old], new.split()))
-    line = f"mpiio-ext: `mpiio-ext {old}` is now `mpiio-ext {new}`; the old spelling goes with the next release\n"
-    assert done.output == line + plain.output
-    assert done.exit_code == plain.exit_code == 2
-    assert old == "report" or old not in main.list_commands(click.Context(main))
-
-
-def test_report_is_of_a_run_where_it_is_given_one(tmp_path: pathlib.Path) -> None:
-    """And of the bench where it is given results: the old spelling."""
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "results.json").write_text("{}")
+def test_report_is_of_a_run(tmp_path: pathlib.Path) -> None:
+    """Other folders and files are refused with the reason."""
     (tmp_path / ".io.html.0.run").mkdir()
     (tmp_path / ".io.html.0.run" / "0.mpioxtrace").write_bytes(b"cut")
-    said = {name: CliRunner().invoke(main, ["report", str(tmp_path / name), "-o", str(tmp_path / "io.html")]).output
-            for name in ("results", ".io.html.0.run")}  # fmt: skip
-    assert "is now `main bench report`" in said["results"]
-    assert "bench" not in said[".io.html.0.run"] and "No call was recorded" in said[".io.html.0.run"]
+    done = CliRunner().invoke(main, ["report", str(tmp_path / ".io.html.0.run"), "-o", str(tmp_path / "io.html")])
+    assert "No call was recorded" in done.output
     assert "RUNDIR" in CliRunner().invoke(main, ["report", "--help"]).output
-    (tmp_path / f".io.html.{'0a' * 8}.run").mkdir()  # of a run that has recorded nothing
-    assert is_of_a_run([str(tmp_path / f".io.html.{'0a' * 8}.run")]) and not is_of_a_run([str(tmp_path / "results")])
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").write_text("no recording")
     for name, why in (("empty", "holds no recordings of a run"), ("text", "Darshan log")):
         done = CliRunner().invoke(main, ["report", str(tmp_path / name), "-o", str(tmp_path / "no.html")])
-        assert done.exit_code == 2 and why in done.output and "is now" not in done.output, done.output
+        assert done.exit_code == 2 and why in done.output, done.output
         with pytest.raises(MpiioExtError, match=why):
             mpiio_ext.run_report(tmp_path / name)
     assert not (tmp_path / "no.html").exists()

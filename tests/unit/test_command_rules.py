@@ -96,20 +96,6 @@ UNUSABLE = {
 STARTS_MPI = {"pioneer replay", "bench", "bench explore"}
 
 
-#: Commands whose ``--json`` took a file, with a file, and what to write now.
-FILES = {
-    "tune --json runs.json -- true": "--json > runs.json",
-    "tune --json runs -- true": "--json > runs",
-    "advise --json runs.json -- true": "--json > runs.json",
-    "locks --servers 2 --aggregators 2 --region 1M --json l.json": "--json > l.json",
-    "locks --servers 2 --aggregators 2 --region 1M --json -": "--json",
-    "bench compare --json c.json --quick": "--json > c.json",
-    "bench scaling --json c.json --quick": "--json > c.json",
-    "pioneer compare --json c.json text text": "--json > c.json",
-    "pioneer fidelity text --json c.json": "--json > c.json",
-}
-
-
 def test_no_command_is_left_out() -> None:
     assert set(UNUSABLE) == set(COMMANDS)
 
@@ -151,17 +137,6 @@ def test_shared_options_are_declared_once() -> None:
     own = [str(path.relative_to(ROOT)) for folder in PRODUCT for path in (ROOT / folder).rglob("*.py")
            if re.search(r'click\.option\(\s*(?:"-o",\s*)?"--(?:json|output)"', path.read_text(encoding="utf-8"))]
     assert own == ["mpiio_ext/common/commands.py"]
-
-
-@pytest.mark.parametrize(("words", "now"), FILES.items())
-def test_json_with_a_file_says_what_to_write_now(
-    words: str, now: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "text").write_text("", encoding="utf-8")
-    done = CliRunner().invoke(main, words.split())
-    assert done.exit_code == 2 and f"--json takes no file: write `{now}`\n" in done.stderr, done.output
-    assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
 def test_output_without_json_is_no_wish() -> None:

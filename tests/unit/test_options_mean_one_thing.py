@@ -1,4 +1,4 @@
-"""One spelling of an option is one kind of value and one meaning, in every command; old spellings say the new one.
+"""One spelling of an option is one kind of value and one meaning, in every command.
 
 Problem.   `--plot` was a file here and a flag there, `--limit` a time and a number of rows.
 Algorithm. click is asked for every option of every command. One that two commands have must stand in `SHARED`, with its
@@ -7,15 +7,10 @@ Algorithm. click is asked for every option of every command. One that two comman
 
 from __future__ import annotations
 
-import json
 import re
 
 import click
-import pytest
-from click.testing import CliRunner
 
-from mpiio_ext.cli import main
-from mpiio_ext.common.commands import Renamed, renamed
 from mpiio_ext.common.options import Bandwidth, Counts, Duration, Size
 from support.commands import COMMANDS
 
@@ -147,7 +142,6 @@ def kind_of(option: click.Option) -> str:
 
 OPTIONS = [(words, option) for words, command in COMMANDS.items() for option in command.params
            if isinstance(option, click.Option)]  # fmt: skip
-OLD = [(words, option) for words, option in OPTIONS if isinstance(option, Renamed)]
 BY_SPELLING: dict[str, list[tuple[str, click.Option]]] = {}
 for _words, _option in OPTIONS:
     for _spelling in () if _option.hidden else _option.opts:
@@ -174,67 +168,3 @@ def test_no_option_names_a_unit() -> None:
              or (kind_of(option) == "number" and (_SECONDS.search(option.help or "")
                  or re.fullmatch("US|DAYS|GIB|SECONDS|BYTES|TIME|SIZE", option.metavar or "")))}  # fmt: skip
     assert not units
-
-
-@pytest.mark.parametrize(("words", "old"), OLD, ids=lambda one: one if isinstance(one, str) else one.opts[0])
-def test_old_spellings_are_hidden_and_name_a_new_one(words: str, old: Renamed) -> None:
-    new = [option for option in COMMANDS[words].params if old.new in option.opts]
-    assert old.hidden and len(new) == 1 and isinstance(new[0], click.Option) and not new[0].hidden
-    assert bool(old.secondary_opts) == bool(new[0].secondary_opts) and old.is_flag == new[0].is_flag
-
-
-@pytest.mark.parametrize(("old", "new", "said"), [
-    ("hints --set --json", "hints --changed --json", "hints: `--set` is now `--changed`"),
-    ("locks --fs gpfs --servers 2 --aggregators 2 --region 8M --stripe 2M --json",
-     "locks --fs gpfs --servers 2 --aggregators 2 --region 8M --stripe-size 2M --json", "`--stripe` is now"),
-    ("bench --dry-run --ranks 2 -w contiguous --no-plot", "bench --dry-run --ranks 2 -w contiguous --no-figures",
-     "bench: `--no-plot` is now `--no-figures`"),
-])  # fmt: skip
-def test_an_old_spelling_does_the_same_and_says_the_new_one(old: str, new: str, said: str) -> None:
-    before, now = (CliRunner().invoke(main, words.split()) for words in (old, new))
-    assert (before.exit_code, before.stdout) == (now.exit_code, now.stdout) and now.exit_code == 0 and now.stdout
-    assert said in before.stderr and "the old spelling goes with the next release" in before.stderr
-    assert "old spelling" not in now.stderr
-
-
-@click.command()
-@click.option("--multiply", multiple=True)
-@renamed("--files", "--multiply", "files={}")
-@click.option("--within", type=Duration(zero=True, plain="d"), default="30d")
-@click.option("--spin", type=Duration(zero=True), required=True)
-@renamed("--spin-us", "--spin", "{}us")
-@click.option("--page/--no-page", default=True)
-@renamed("--report/--no-report", "--page")
-@click.option("--above", type=Size())
-@renamed("--above-gib", "--above", "{}GiB")
-def _sample(**values: object) -> None:
-    click.echo(json.dumps(values))
-
-
-@pytest.mark.parametrize(("words", "found"), [
-    ("--spin 40us", {"spin": 4e-5}),
-    ("--spin-us 40", {"spin": 4e-5}),
-    ("--spin-us 40 --spin 1ms", {"spin": 1e-3}),
-    ("--spin 0 --files 2", {"multiply": ["files=2"]}),
-    ("--spin 0 --multiply opens=3 --files 2", {"multiply": ["opens=3", "files=2"]}),
-    ("--spin 0 --within 14", {"within": 14 * 86400.0}),
-    ("--spin 0 --within 0.5", {"within": 43200.0}),
-    ("--spin 0 --within 36h", {"within": 36 * 3600.0}),
-    ("--spin 0 --within 0", {"within": 0.0}),
-    ("--spin 0", {"within": 30 * 86400.0, "page": True, "above": None}),
-    ("--spin 0 --no-report", {"page": False}),
-    ("--spin 0 --report", {"page": True}),
-    ("--spin 0 --above-gib 1.5", {"above": 3 << 29}),
-])  # fmt: skip
-def test_what_old_spellings_come_to(words: str, found: dict[str, object]) -> None:
-    done = CliRunner().invoke(_sample, words.split())
-    assert done.exit_code == 0, done.output
-    assert found.items() <= json.loads(done.stdout).items()
-    old = any(word in ("--spin-us", "--files", "--no-report", "--report", "--above-gib") for word in words.split())
-    assert ("old spelling" in done.stderr) == (old or words.endswith(("within 14", "within 0.5")))
-
-
-@pytest.mark.parametrize("words", ["--spin-us soon", "--spin 0 --above-gib x", "--spin -1s", "--spin 0 --within soon"])
-def test_what_no_spelling_takes(words: str) -> None:
-    done = CliRunner().invoke(_sample, words.split())
-    assert (done.exit_code == 2 and "soon" in done.stderr) or "x" in done.stderr or "-1s" in done.stderr

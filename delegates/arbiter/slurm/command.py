@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, renamed, tell
+from mpiio_ext.common.commands import HELP, tell
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import MpiioExtError
@@ -150,7 +150,6 @@ def _check(folder: Path) -> str:
 @click.command("slurm-script", context_settings=HELP)
 @click.argument("which", type=click.Choice(list(_SCRIPTS)), required=False)
 @click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
-@renamed("--check", "--permissions", is_flag=True)
 @click.option("--permissions", "check", is_flag=True,
               help="Say whether the user who asks could write what the script writes; as Slurm's user, and as that of "
                    "slurm-watch.")

@@ -16,7 +16,7 @@ from mpiio_ext.bench.arbitrated import results
 from mpiio_ext.bench.arbitrated.run import Setting, explore, run_policy
 from mpiio_ext.bench.compare.launches import describe_environment
 from mpiio_ext.bench.errors import EXIT_RUN, SetupError
-from mpiio_ext.common.commands import HELP, renamed, said
+from mpiio_ext.common.commands import HELP, said
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
@@ -77,7 +77,6 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
               help="May be repeated.")
 @click.option("--ranks", type=click.IntRange(1), default=2, help="Of each of the two jobs.")
 @click.option("--io-nodes", type=click.IntRange(1, 240), default=4, help="In the pool: delegates of each job.")
-@renamed("--seconds", "--together")
 @click.option("--together", "seconds", type=Duration(least=0.5), default="4s",
               help="That both jobs write at the same time.")
 @click.option("--lead", type=Duration(zero=True), default="1.5s",

@@ -42,13 +42,11 @@ from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_ins
 from mpiio_ext.bench.kernels.pattern import MicroForm
 from mpiio_ext.common.commands import (
     HELP,
-    JsonCommand,
     Put,
     interruptible,
     json_file_option,
     json_option,
     json_result,
-    renamed,
     said,
 )
 from mpiio_ext.common.options import Duration, Size
@@ -435,7 +433,7 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
-@click.command(name="compare", cls=JsonCommand, context_settings=HELP, help=__doc__)
+@click.command(name="compare", context_settings=HELP, help=__doc__)
 @click.option("--quick", is_flag=True, help="64 MiB, one round: two or three minutes on 2 cores.")
 @click.option("--ranks", type=click.IntRange(1), help="Ranks of every launch.  [default: 4, on hosts those of all]")
 @click.option("--bytes", "file_bytes", type=Size(1 << 16), help="Size of the file.  [default: 256MiB]")
@@ -461,7 +459,6 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
               help="How delegates are started.")
 @click.option("-H", "--hint", "hints", type=HintType(), multiple=True, metavar="NAME=VALUE",
               help="A hint for mpiio_ext; repeatable.")
-@renamed("--limit", "--native-limit")
 @click.option("--native-limit", "limit_s", default="20s", show_default=True, type=Duration(least=1),
               help="Time that a native peer may take per launch; otherwise its file is made smaller and marked.")
 @json_option("Print the results as JSON; the table goes to standard error.")

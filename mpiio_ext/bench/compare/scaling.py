@@ -31,13 +31,11 @@ from mpiio_ext.bench.compare.launches import (
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations
 from mpiio_ext.common.commands import (
     HELP,
-    JsonCommand,
     Put,
     interruptible,
     json_file_option,
     json_option,
     json_result,
-    renamed,
 )
 from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.common.printing import echo
@@ -411,7 +409,7 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
     )
 
 
-@click.command(name="scaling", cls=JsonCommand, context_settings=HELP, help=__doc__)
+@click.command(name="scaling", context_settings=HELP, help=__doc__)
 @click.option("--quick", is_flag=True, help="Smaller files, 1, 2 and 4 ranks, up to 10^6 pieces, one round: minutes.")
 @click.option("--series", multiple=True, type=click.Choice(list(SERIES)), help="Only these; repeatable.")
 @click.option("--rank-counts", type=Counts(least=1),
@@ -427,7 +425,6 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
 @click.option("--access", type=click.Choice(ACCESSES), default=ACCESSES[0], show_default=True, help="Calls to use.")
 @click.option("--path", type=click.Path(path_type=Path), default=Path("/dev/shm"), show_default=True,
               help="Folder on the file system to measure.")
-@renamed("--limit", "--native-limit")
 @click.option("--native-limit", "limit_s", default="20s", show_default=True, type=Duration(least=1),
               help="Time that a native peer may take per launch; otherwise it is dropped from there on.")
 @click.option("--memory-limit", "memory_limit_bytes", default="2GiB", show_default=True, type=Size(1 << 20),

@@ -11,7 +11,7 @@ import click
 from mpiio_ext.bench.arguments import HintType
 from mpiio_ext.bench.explore.explore import Options
 from mpiio_ext.bench.explore.spec import PAPER, Spec, parse
-from mpiio_ext.common.commands import HELP, output_option, renamed
+from mpiio_ext.common.commands import HELP, output_option
 from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.errors import ArgumentError
@@ -98,7 +98,6 @@ class _Asked:
 @click.option("--sync", is_flag=True, show_default=False, help="Bring the data to stable storage inside the time.")
 @click.option("--verify/--no-verify", default=True, help="Compare every byte, outside the time.")
 @click.option("--page/--no-page", "report", default=True, help="Draw the curves and make index.html.")
-@renamed("--report/--no-report", "--page")
 @click.option("--progress/--no-progress", default=None, show_default="a bar on a terminal, elsewhere lines",
               help="Show progress: the row, of how many, and the time that is left.")
 def command(**values: Any) -> Options:
