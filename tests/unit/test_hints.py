@@ -108,15 +108,6 @@ def test_collected_writes_fit_a_message() -> None:
     assert bounds_of(spec)[1] <= 1 << 28
 
 
-def test_a_name_of_before_is_an_alias(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It sets the hint of today and is told by that name; both given, the last one holds."""
-    monkeypatch.setenv("MPIOX_HINTS", "mpiox_delegate_window=17")  # alias
-    assert in_force()["mpiox_delegate_time_slice"] == "17"
-    assert sources() == {"mpiox_delegate_time_slice": "MPIOX_HINTS"}
-    monkeypatch.setenv("MPIOX_HINTS", "mpiox_delegate_time_slice=5:mpiox_delegate_window=18")  # alias
-    assert in_force()["mpiox_delegate_time_slice"] == "18"
-
-
 def test_dataclass_has_every_hint() -> None:
     fields = {field.name for field in dataclasses.fields(Hints)} - {"others"}
     assert fields == {spec.name.removeprefix("mpiox_") for spec in hints.registry()}
@@ -163,7 +154,7 @@ def test_bad_sizes(text: str) -> None:
         ("mpiox_io_rank", ["any", "owner"], ["all"]),
         ("mpiox_coherence", ["auto", "refresh", "native"], ["none"]),
         ("mpiox_buffers", ["2", "64"], ["1", "65", "two"]),
-        ("mpiox_delegate_ack", ["memory", "replica", "buddy", "disk"], ["none"]),
+        ("mpiox_delegate_ack", ["memory", "replica", "disk"], ["none"]),
         ("cb_nodes", ["0", "2147483647"], ["-1", "2147483648", "4x"]),
         ("romio_cb_write", ["enable", "disable", "automatic"], ["true"]),
         ("cb_config_list", ["*:*", "*:2", "*", "host1:2,host2:1", "n-1.site.org:*,*:1", "a,b,c:0", ""],

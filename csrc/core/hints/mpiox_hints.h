@@ -174,7 +174,7 @@ void mpiox_hint_format(const mpiox_hint_spec *spec, const mpiox_hints *hints, ch
 
 int mpiox_hints_count(void);
 const mpiox_hint_spec *mpiox_hints_spec(int index); /* NULL when out of range */
-int mpiox_hints_find(const char *name);             /* registry index, also of an alias, or -1 */
+int mpiox_hints_find(const char *name);             /* registry index, or -1 */
 const char *mpiox_hints_source_name(int source);    /* "default", "site file"...; never NULL */
 void mpiox_hints_defaults(mpiox_hints *out);        /* built-in values, nothing from the environment */
 

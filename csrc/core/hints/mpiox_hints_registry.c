@@ -56,11 +56,8 @@ static const choice start_words[] = {{"spawn", MPIOX_START_SPAWN},
                                      {"thread", MPIOX_START_THREAD},
                                      {"auto", MPIOX_START_AUTO},
                                      {NULL, 0}};
-static const choice ack_words[] = {{"memory", MPIOX_ACK_MEMORY},
-                                   {"replica", MPIOX_ACK_REPLICA},
-                                   {"buddy", MPIOX_ACK_REPLICA}, /* alias */
-                                   {"disk", MPIOX_ACK_DISK},
-                                   {NULL, 0}};
+static const choice ack_words[] = {
+    {"memory", MPIOX_ACK_MEMORY}, {"replica", MPIOX_ACK_REPLICA}, {"disk", MPIOX_ACK_DISK}, {NULL, 0}};
 static const choice order_words[] = {{"elevator", MPIOX_ORDER_ELEVATOR}, {"fifo", MPIOX_ORDER_FIFO},
                                      {"sjf", MPIOX_ORDER_SJF},           {"to_agg", MPIOX_ORDER_TO_AGG},
                                      {"aioli", MPIOX_ORDER_AIOLI},       {"mlf", MPIOX_ORDER_MLF},
@@ -226,7 +223,7 @@ static const mpiox_hint_spec specs[] = {
     CHOICE("mpiox_delegate_mode", delegate_mode, start_words, "spawn | split | thread | auto", "spawn",
            "delegates are spawned processes, ranks of the program's own launch, or threads of its ranks"),
     CHOICE("mpiox_delegate_ack", delegate_ack, ack_words, "memory | replica | disk", "memory",
-           "where bytes are when a write returns: in a delegate, in two (`buddy` is an alias), or on stable storage"),
+           "where bytes are when a write returns: in a delegate, in two, or on stable storage"),
     SIZE("mpiox_delegate_cache", delegate_cache, 0, "", 1, t, "67108864",
          "memory of one delegate, data in flight included"),
     TEXT("mpiox_delegate_cache_dir", delegate_cache_dir, "text", "folder;folder;... or folder,folder,...", NULL, "",
@@ -282,14 +279,7 @@ static const mpiox_hint_spec specs[] = {
          "bytes that lie together in a subfile; 0: striping_unit, or the stripe size of the file system, or 1 MiB"),
 };
 
-/* Names that hints had before. */
-static const struct {
-    const char *old, *name;
-} aliases[] = {
-    {"mpiox_delegate_window", "mpiox_delegate_time_slice"},
-};
-
-enum { SPECS = (int)(sizeof specs / sizeof specs[0]), ALIASES = (int)(sizeof aliases / sizeof aliases[0]) };
+enum { SPECS = (int)(sizeof specs / sizeof specs[0]) };
 
 _Static_assert((size_t)SPECS <= sizeof(((mpiox_hints *)0)->source), "mpiox_hints.source is too short");
 
@@ -317,8 +307,6 @@ const mpiox_hint_spec *mpiox_hints_spec(int index)
 
 int mpiox_hints_find(const char *name)
 {
-    for (int i = 0; i < ALIASES; i++)
-        name = strcmp(aliases[i].old, name) == 0 ? aliases[i].name : name;
     for (int i = 0; i < SPECS; i++) {
         if (strcmp(specs[i].name, name) == 0)
             return i;
