@@ -11,7 +11,7 @@ apart: the sources are asked for each repetition by itself, and the row has the 
 bandwidths. Names are those of the last repetition.
 
 Guarantees. The bench has no Darshan counters, and none are made up; coverage factors are of the bytes that the bench
-has moved. Results that do not say when they were measured (older ones) have no columns of servers, and a note.
+has moved. Results that do not say when they were measured have no columns of servers, and a note.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def joined(
     scalars = {**found.scalars, "_file_system": chosen.name or found.scalars["_file_system"], "_edges": edges,
                "_datetime_start": found.started_unix_s, "_sources": "results"}  # fmt: skip
     if not found.periods:
-        why = f"{scalars['_log']}: the results do not say when it was measured, as those of older versions"
+        why = f"{scalars['_log']}: the results do not say when it was measured"
         return scalars, [Note("results", "missing", why)]
     answers = [ask(system, chosen, Period(begin, end + tail_s), edges, found.job) for begin, end in found.periods]
     told = dict.fromkeys(source for answer in answers for source in answer.sources)

@@ -3,8 +3,8 @@
 Results of the bench (``results.json``). A job is one pattern or kernel through one interface under one method. Each of
 its operations is a row of ``runs``; all of them together are one row of ``darshan_job`` and one of ``darshan_file``
 (source ``bench``). Times are those of the first repetition; a direction lasts as long as the medians of its operations,
-which are laid one after the other. Where results do not say when they were measured (older ones), the operations of a
-job are laid one after the other from the start of the bench. Requests are those to the file system.
+which are laid one after the other. Where results do not say when they were measured, the operations of a job are laid
+one after the other from the start of the bench. Requests are those to the file system.
 
 Statistics of the library: :mod:`mpiio_ext.analytics.sources.statistics`.
 

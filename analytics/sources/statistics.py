@@ -5,7 +5,7 @@ over all ranks of one file, reads and writes together, and times are sums over t
 
 Algorithm. Lines with the same ``run`` are one run of a program. It is a row of ``darshan_job``; its files are rows of
 ``darshan_file`` (source ``library``). Its job ID is the scheduler's, or one made of ``run``: the same wherever the file
-lies. Lines of older versions have no ``run``: of these a run is what stands up to a line of the kind ``run``.
+lies. Of lines that name no ``run``, a run is what stands up to a line of the kind ``run``.
 
 What a run did by one method and in one direction is a row of ``runs``, so that two runs of a program can be compared
 like two runs of the bench. Bytes and counts are added up over its files, times are of the mean rank, and seconds are
@@ -44,8 +44,6 @@ _COUNTS = {
     "bypass_bytes": ("bypass_bytes_written", "bypass_bytes_read"),
 }
 _TIMES = ("plan_s", "exchange_s", "io_s", "wait_s", "total_s", "independent_s", "delegated_s", "flush_barrier_s")
-#: Time -> its name in lines of older versions.
-_FORMER = {"flush_barrier_s": "fence_s"}
 _NUMBER = re.compile(r"\d{1,18}")
 
 
@@ -79,7 +77,7 @@ def _count(record: Mapping[str, Any], name: str) -> int | None:
 
 
 def _time(record: Mapping[str, Any], name: str) -> float | None:
-    value = record.get(name, record.get(_FORMER.get(name, name)))
+    value = record.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12:
@@ -104,15 +102,8 @@ def _greatest(values: Sequence[float | None]) -> float | None:
 
 def _bytes(record: Mapping[str, Any], past: str) -> int | None:
     """Return the bytes ``read`` or ``written``, those of direct collectives once; None where that is not known."""
-    whole, alone = _count(record, f"bytes_{past}"), _count(record, f"independent_bytes_{past}")
-    twice = _count(record, f"direct_bytes_{past}")
-    if twice is None and whole and alone:  # a line of an older version
-        direct = sum_of([_count(record, "direct_calls"), _count(record, "delegated_calls")])
-        if direct:
-            every = sum_of([_count(record, "collective_writes"), _count(record, "collective_reads")])
-            return alone if direct == every else None
-    total = sum_of([whole, alone])
-    return None if total is None else max(0, total - (twice or 0))
+    total = sum_of([_count(record, f"bytes_{past}"), _count(record, f"independent_bytes_{past}")])
+    return None if total is None else max(0, total - (_count(record, f"direct_bytes_{past}") or 0))
 
 
 def _method(record: Mapping[str, Any]) -> str | None:

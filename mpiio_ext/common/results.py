@@ -12,7 +12,7 @@ Algorithm. `with_ratios` forms ratios inside a repetition, whose methods were me
 a slow minute of the machine hits both. `measure` joins the repetitions of a row: medians of bandwidths, times and
 ratios, low medians of counts, which are counts that were seen. `summary` gives that as columns, a line of ``summary``.
 
-Guarantees. A column that an older version did not write is "not known". A few hundred rows need no table engine: pages
+Guarantees. A column that a file lacks is "not known". A few hundred rows need no table engine: pages
 are made, and results kept while the bench runs, without importing one.
 """
 
@@ -107,7 +107,7 @@ class Row:
     prefetched_pages, prefetch_used_pages : pages read ahead of any request; those that were then accessed
     delegation : which delegates, or why none
     begin_unix_s, end_unix_s : when it began and ended, by the clock of rank 0, in seconds since 1970 UTC: before the
-        first file is opened, and after the last one was closed on all ranks; None in results of older versions
+        first file is opened, and after the last one was closed on all ranks; None = not said
     """
 
     workload: str

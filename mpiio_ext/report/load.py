@@ -4,9 +4,7 @@ Results come from other machines, other versions and runs that were cut short. E
 whole or refused with one line that names the file and its first wrong place; nothing is guessed. Two kinds are
 understood:
 
-- ``results.json`` of ``mpiio-ext bench``, schema versions 1 and 2 (`ResultSet`). Fields that version 1 lacks
-  are "not known", except `noncontiguous`, which is known of patterns where a file does not say it: of the six patterns
-  only "contiguous" is contiguous.
+- ``results.json`` of ``mpiio-ext bench`` (`ResultSet`);
 - the JSON of ``mpiio-ext bench compare --json -o`` (`PeerSet`).
 
 The rows are made from ``runs``; ``summary``, which holds the same in other words, is not read.
@@ -45,7 +43,6 @@ class ResultSet:
     ----------
     name : short name, unique on the page
     path : the file
-    schema : version, 1 or 2
     environment, configuration : as recorded
     absent : (what, why) of what was not run
     failure : why the bench ended early, or None
@@ -54,7 +51,6 @@ class ResultSet:
 
     name: str
     path: Path
-    schema: int
     environment: dict[str, Any]
     configuration: dict[str, Any]
     absent: tuple[tuple[str, str], ...]
@@ -203,26 +199,15 @@ def rows_of(runs: Iterable[Mapping[str, Any]]) -> list[Row]:
     return [Row(**{name: value for name, value in run.items() if value is not None}) for run in runs]
 
 
-def _with_noncontiguous(row: Row) -> Row:
-    if row.noncontiguous is not None or row.kind != "pattern":
-        return row
-    return replace(row, noncontiguous=row.workload != "contiguous")
-
-
-def _schema_of(path: Path, document: Mapping[str, Any]) -> int:
+def _check_version(path: Path, document: Mapping[str, Any]) -> None:
     version = document["schema_version"]
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise ReportError(f"{path}: schema_version is {version!r}, which is not a version")
-    if version > SCHEMA_VERSION:
-        raise ReportError(
-            f"{path}: written with schema version {version}, and this mpiio_ext knows versions up to {SCHEMA_VERSION}: "
-            "use a newer mpiio_ext"
-        )
-    return version
+    if isinstance(version, bool) or version != SCHEMA_VERSION:
+        raise ReportError(f"{path}: schema_version is {shown(version)}, and this mpiio_ext reads {SCHEMA_VERSION}: "
+                          "use the mpiio_ext that wrote it")  # fmt: skip
 
 
 def _result_set(path: Path, document: dict[str, Any]) -> ResultSet:
-    schema = _schema_of(path, document)
+    _check_version(path, document)
     if "runs" not in document:
         raise ReportError(f"{path}: JSON with a schema_version, but without runs: not results of the bench")
     failure = document.get("failure")
@@ -233,12 +218,11 @@ def _result_set(path: Path, document: dict[str, Any]) -> ResultSet:
     return ResultSet(
         name=path.parent.name if path.name == "results.json" and path.parent.name else path.stem,
         path=path,
-        schema=schema,
         environment=_object(path, document, "environment"),
         configuration=_object(path, document, "configuration"),
         absent=tuple((str(item.get("what", "")), str(item.get("reason", ""))) for item in found.get("absent") or ()),
         failure=None if failure is None else str(failure),
-        rows=tuple(measure([_with_noncontiguous(row) for row in rows_of(found["runs"])])),
+        rows=tuple(measure(rows_of(found["runs"]))),
     )
 
 
@@ -279,7 +263,7 @@ def load(path: Path) -> ResultSet | PeerSet:
     Raises
     ------
     ReportError
-        The file is missing, cut off, foreign, empty, newer than this program, or holds a wrong value.
+        The file is missing, cut off, foreign, empty, of another version, or holds a wrong value.
     """
     path = _file_of(path)
     document = _document(path)

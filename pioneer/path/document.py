@@ -79,7 +79,7 @@ class PathInfo:
         return self.starts[group] if self.starts else 0
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON object; without communicators it is one that earlier releases read."""
+        """Return it as a JSON object, without communicators and starts where there are none."""
         found = asdict(self)
         found["communicators"] = [rule.to_json() for rule in self.communicators]
         return {name: value for name, value in found.items() if name not in ("communicators", "starts") or value}

@@ -134,9 +134,6 @@ class WorkloadPath:
             raise FileSystemError(errno.ENOENT, f"cannot be read: {os.strerror(errno.ENOENT)}", str(path))
         try:
             table, info = _from_json(path) if path.suffix == ".json" else _from_parquet(path)
-            if "session" not in table.column_names:  # paths of earlier releases
-                place = next(at for at, field in enumerate(COMMON) if field.name == "session")
-                table = table.add_column(place, COMMON[place], pa.nulls(table.num_rows, pa.int64()))
             return cls(table.cast(cls.schema(len(info.representatives))), info)
         except DocumentError as error:
             raise error.of(path) from error

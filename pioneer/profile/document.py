@@ -3,8 +3,7 @@
 Problem.   People change a profile to get another workload. What they have got wrong must be said with its place, all of
            it at once, before anything is made of it.
 Content.   ``{"pioneer_profile": 2, "operations": ..., "span": ..., "ranks": ..., "classes": {"shared": {...}}}``; its
-           form is `profile.form`, units are in `UNITS`. The names are those of `ClassProfile`. Version 1 has no fits
-           and is read as well.
+           form is `profile.form`, units are in `UNITS`. The names are those of `ClassProfile`.
 Checks.    First the form, then what types cannot say of distributions. Problems begin with a JSON pointer.
 """
 

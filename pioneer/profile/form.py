@@ -1,8 +1,8 @@
 """The form of profiles as JSON, stated as types: what is checked first of one that was edited by hand.
 
 What types cannot say is checked behind it (`profile.document`): there are as many counts as values, each value is there
-once, a fit has the parameters of its family. Version 2 has fits, version 1 has none; both are read. What a class leaves
-out has a default (`profile.defaults`).
+once, a fit has the parameters of its family. What a class leaves out has a default
+(`profile.defaults`).
 
 Source: He, Du, Narasimhamurthy, "PIONEER", Table III.
 """
@@ -69,7 +69,7 @@ class _Class(TypedDict, total=False):
 class ProfileForm(TypedDict, total=False):
     """The characteristics of a workload path; `Profile` says what each name is."""
 
-    pioneer_profile: Required[Annotated[int, Field(ge=1, le=2, description="version of this document")]]
+    pioneer_profile: Required[Annotated[int, Field(ge=2, le=2, description="version of this document")]]
     units: Annotated[dict[str, Any], Field(description="unit of each characteristic that has one, for people")]
     operations: Count
     span: Count

@@ -11,7 +11,6 @@ import pytest
 from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics.analyses import analysis
 from mpiio_ext.analytics.analyses.methods import methods
-from mpiio_ext.analytics.sources.statistics import read_statistics
 from mpiio_ext.bench.results.files import write_document
 from mpiio_ext.common.results import Row
 
@@ -83,17 +82,3 @@ def test_results_that_grew_replace_all_their_jobs(miner: IOMiner, tmp_path: path
     assert len(after) == len(set(after)) == 6
     assert set(after) < before, "the ID of a run stays"
     assert miner.load("darshan_file").filter("source = 'bench'").arrow().num_rows == 6
-
-
-def test_names_of_older_versions_are_read(tmp_path: pathlib.Path) -> None:
-    """What a run spent on flush barriers was once told as fences."""
-    line = {"kind": "file", "path": "/a", "ranks": 2, "bytes_written": 500, "bytes_read": 0, "write_requests": 1,
-            "read_requests": 0, "native_calls": 1}  # fmt: skip
-    seconds = []
-    for name in ("flush_barrier_s", "fence_s"):
-        path = tmp_path / f"{name}.jsonl"
-        path.write_text(json.dumps({**line, name: 3.0}) + "\n")
-        out: dict[str, list[dict[str, object]]] = {"runs": [], "darshan_job": [], "darshan_file": []}
-        read_statistics(path, path.name, 0, out)
-        seconds += [json.loads(str(row["statistics"]))["flush_barrier_s"] for row in out["runs"]]
-    assert seconds == [1.5, 1.5]

@@ -64,7 +64,7 @@ COMPARE: dict[str, Any] = {
 
 def run(strategy: str = "auto", operation: str = "write", repetition: int = 0, bandwidth: float = 1000.0,
         **more: Any) -> dict[str, Any]:
-    """Return one entry of ``runs`` with the columns of schema version 1; `more` replaces or adds columns."""
+    """Return one entry of ``runs``; `more` replaces or adds columns."""
     extension = not strategy.startswith("native")
     record: dict[str, Any] = {
         "workload": "interleaved", "variant": "interleaved_512", "label": "interleaved blocks of 512 B",
@@ -79,18 +79,19 @@ def run(strategy: str = "auto", operation: str = "write", repetition: int = 0, b
         "exchange_s": 0.001 if extension else None, "io_s": 0.002 if extension else None,
         "wait_s": 0.0005 if extension else None, "partition": "even" if extension else "",
         "reason": "two-phase: pieces are small or interleave" if extension else "", "gaps_written": False,
+        "noncontiguous": True,
     }
     return record | more
 
 
-def document(runs: list[dict[str, Any]], *, schema: int = 1, **more: Any) -> dict[str, Any]:
+def document(runs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     """Return a document of results that holds `runs`; `more` replaces or adds keys at the top."""
-    return {"schema_version": schema, "environment": ENVIRONMENT, "configuration": CONFIGURATION, "failure": None,
+    return {"schema_version": 2, "environment": ENVIRONMENT, "configuration": CONFIGURATION, "failure": None,
             "absent": [], "summary": [], "runs": runs} | more
 
 
 def large_document(kernels: int = 30, repetitions: int = 5, seed: int = 1) -> dict[str, Any]:
-    """Return results of schema version 2: `kernels` kernels under every method of `METHODS`, both operations."""
+    """Return results: `kernels` kernels under every method of `METHODS`, both operations."""
     draw = random.Random(seed)
     runs = []
     for kernel in range(kernels):
@@ -122,7 +123,7 @@ def large_document(kernels: int = 30, repetitions: int = 5, seed: int = 1) -> di
     configuration = CONFIGURATION | {
         "kernels": {f"kernel{k}_variant": {"scale": 0.25, "grid": [64, 64, 64], "steps": 5} for k in range(kernels)}
     }
-    return document(runs, schema=2, configuration=configuration)
+    return document(runs, configuration=configuration)
 
 
 def write(path: Path, content: dict[str, Any]) -> Path:

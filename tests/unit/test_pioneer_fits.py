@@ -22,7 +22,7 @@ from mpiio_ext.common import documents
 from mpiio_ext.common.documents import DocumentError, pointer
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from mpiio_ext.pioneer.profile import Distribution, characterize
-from mpiio_ext.pioneer.profile.document import UNITS, load, parse, profile_schema, save, to_json
+from mpiio_ext.pioneer.profile.document import UNITS, load, parse, profile_schema, to_json
 from mpiio_ext.pioneer.profile.fits import FAMILIES, LEAST, LEVEL, MOST_SAMPLES, Fit, find_fits
 from mpiio_ext.pioneer.profile.form import ProfileForm
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
@@ -130,11 +130,11 @@ def slow_path() -> WorkloadPath:
 
 
 def examples() -> list[dict[str, Any]]:
-    """Return profiles: of a small kernel, with fits, with shapes, of version 1, of nothing."""
+    """Return profiles: of a small kernel, with fits, with shapes, of nothing."""
     kernel = path_of(KERNEL)
     plain = to_json(characterize(kernel))
     return [plain, to_json(characterize(slow_path(), fits=True)), to_json(with_shapes(characterize(kernel), kernel)),
-            plain | {"pioneer_profile": 1}, to_json(characterize(path_of([])))]  # fmt: skip
+            to_json(characterize(path_of([])))]  # fmt: skip
 
 
 EXAMPLES = examples()
@@ -177,7 +177,7 @@ def test_every_example_is_valid() -> None:
     for document in EXAMPLES:
         assert not refused(document)
         jsonschema.validate(document, profile_schema())
-        assert to_json(parse(document)) == document | {"pioneer_profile": 2}
+        assert to_json(parse(document)) == document
     assert set(UNITS) < set(profile_schema()["$defs"]["_Class"]["properties"])
     assert profile_schema()["$defs"]["Fit"]["properties"]["family"]["enum"] == list(FAMILIES)
     assert any(item.fits for item in (parse(EXAMPLES[1]).classes["shared"].slack,))
@@ -285,9 +285,3 @@ def test_changed_documents_are_reported(number: int, seed: int, kind: str, value
     else:
         assert not problems
         jsonschema.validate(again, profile_schema())
-
-
-def test_a_file_of_version_1(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "old.json").write_text(json.dumps(EXAMPLES[3]), encoding="utf-8")
-    save(load(tmp_path / "old.json"), tmp_path / "new.json")
-    assert json.loads((tmp_path / "new.json").read_text(encoding="utf-8")) == EXAMPLES[0]

@@ -392,10 +392,6 @@ def test_files(tmp_path: pathlib.Path) -> None:
     assert again.info == path.info
     assert again.table.equals(path.table)
     assert [item.name for item in tmp_path.iterdir()] == ["path.parquet"]
-    metadata = pa.parquet.read_metadata(tmp_path / "path.parquet").metadata
-    before = path.table.drop_columns(["session"]).replace_schema_metadata(metadata)
-    pa.parquet.write_table(before, tmp_path / "path.parquet")  # of a release without sessions
-    assert WorkloadPath.load(tmp_path / "path.parquet").table.equals(path.table)
     pa.parquet.write_table(pa.table({"id": [1]}), tmp_path / "other.parquet")
     with pytest.raises(ValueError, match="no workload path"):
         WorkloadPath.load(tmp_path / "other.parquet")

@@ -283,7 +283,7 @@ def test_what_is_no_profile(tmp_path: pathlib.Path, text: str) -> None:
 def test_any_document(document: Any) -> None:
     """It is a profile, or it is said what is wrong."""
     if isinstance(document, dict):
-        document["pioneer_profile"] = 1
+        document["pioneer_profile"] = 2
     try:
         parse(document)
     except DocumentError as error:

@@ -54,10 +54,10 @@ def refused(folder: Path, *arguments: object) -> str:
     (json.dumps(GOOD).encode()[:700], "cut off"),
     (b"[1, 2]", "a list at the top"),
     (b'{"a": 1}', "it has no schema_version"),
-    (b'{"schema_version": 1}', "without runs"),
-    (b'{"schema_version": 99, "runs": []}', "knows versions up to 2: use a newer"),
-    (b'{"schema_version": "2", "runs": []}', "is not a version"),
-    (b'{"schema_version": true, "runs": []}', "is not a version"),
+    (b'{"schema_version": 2}', "without runs"),
+    (b'{"schema_version": 99, "runs": []}', "schema_version is 99, and this mpiio_ext reads 2"),
+    (b'{"schema_version": "2", "runs": []}', "and this mpiio_ext reads 2"),
+    (b'{"schema_version": true, "runs": []}', "and this mpiio_ext reads 2"),
     (b'{"schema_version": 2, "runs": []}', "recorded no run"),
     (b'{"schema_version": 2, "runs": [], "failure": "killed"}', "recorded no run: killed"),
     (b'{"schema_version": 2, "runs": {}}', "/runs: an object of 0 is not a list"),
@@ -128,9 +128,9 @@ def test_folders_files_and_names(tmp_path):
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
-@given(cut=st.floats(0, 1, exclude_max=True), schema=st.sampled_from([1, 2]))
-def test_a_file_that_is_cut_off_anywhere_is_refused(cut, schema, tmp_path):
-    text = json.dumps(GOOD | {"schema_version": schema}, ensure_ascii=False)
+@given(cut=st.floats(0, 1, exclude_max=True))
+def test_a_file_that_is_cut_off_anywhere_is_refused(cut, tmp_path):
+    text = json.dumps(GOOD, ensure_ascii=False)
     path = tmp_path / "results.json"
     path.write_text(text[: int(cut * len(text))], encoding="utf-8")
     with pytest.raises(ReportError, match=r"cut off|is empty"):

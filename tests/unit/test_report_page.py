@@ -220,7 +220,7 @@ def test_nothing_from_the_results_becomes_markup(tmp_path):
     run = results.run("auto", ratio_to_native=2.0, **dict.fromkeys(names, HOSTILE))
     other = run | {"strategy": HOSTILE}
     document = results.document(
-        [run, other], schema=2, failure=HOSTILE, absent=[{"what": HOSTILE, "reason": HOSTILE}],
+        [run, other], failure=HOSTILE, absent=[{"what": HOSTILE, "reason": HOSTILE}],
         environment={HOSTILE: HOSTILE, "mpi_library": HOSTILE, "variables": {HOSTILE: HOSTILE}, "path": HOSTILE,
                      "versions": {HOSTILE: HOSTILE}, "hosts": [HOSTILE]},
         configuration={"sizes": {HOSTILE: HOSTILE}, "strategies": {HOSTILE: {HOSTILE: HOSTILE}},
@@ -379,7 +379,8 @@ def row_of(variant: str, ratios: Sequence[float], **said: object) -> list[Row]:
 def test_the_first_sentence_says_for_which_access_it_is_worth_it():
     rows = [*row_of("a", [2.0, 2.1, 2.2], noncontiguous=True), *row_of("b", [3.0, 3.1, 3.2], noncontiguous=True),
             *row_of("c", [0.9, 1.0, 1.1], noncontiguous=True), *row_of("d", [0.5, 0.5, 0.5], noncontiguous=False),
-            *row_of("e", [0.9, 1.0, 1.1], noncontiguous=False, operation="read"), *row_of("f", [7.0, 7.0])]
+            *row_of("e", [0.9, 1.0, 1.1], noncontiguous=False, operation="read"),
+            *row_of("f", [7.0, 7.0], noncontiguous=None)]
     assert worth(kinds(measure(rows))) == (
         "Worth it on this machine: yes, for noncontiguous writes (2.10×: 2 of 3 rows faster); not for contiguous "
         "writes (0.50×: 0 of 1 rows faster, 1 slower), which it slows down; no clear answer for contiguous reads "
@@ -406,17 +407,9 @@ def test_the_page_begins_with_a_sentence_and_a_picture(tmp_path):
     assert first < picture < numbers
 
 
-@pytest.mark.parametrize("schema", [1, 2])
-@pytest.mark.parametrize("said", [{}, {"noncontiguous": None}])
-def test_noncontiguous_of_a_pattern_is_known_from_its_name(schema, said, tmp_path):
-    runs = [results.run("auto", workload="contiguous", variant="contiguous", **said), results.run("auto", **said)]
-    path = results.write(tmp_path / "results.json", results.document(runs, schema=schema))
-    assert [row.last.noncontiguous for row in load(path).rows] == [False, True]
-
-
 def test_noncontiguous_that_is_said_stays_and_that_of_a_kernel_is_not_guessed(tmp_path):
     runs = [results.run("auto", noncontiguous=False), results.run("even", kind="kernel", noncontiguous=None)]
-    path = results.write(tmp_path / "results.json", results.document(runs, schema=2))
+    path = results.write(tmp_path / "results.json", results.document(runs))
     assert [row.last.noncontiguous for row in load(path).rows] == [False, None]
 
 
