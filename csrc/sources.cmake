@@ -42,7 +42,6 @@ set(MPIOX_CORE_SOURCES
     csrc/core/common/mpiox_parts.c
     csrc/core/common/mpiox_segment.c
     csrc/core/common/mpiox_segment_guard.c
-    csrc/core/common/mpiox_testing.c
     csrc/core/common/mpiox_text.c
     csrc/core/common/mpiox_wait.c
     csrc/core/common/mpiox_worker.c
@@ -77,15 +76,12 @@ set(MPIOX_CORE_SOURCES
     csrc/core/stats/mpiox_stats_identity.c
     csrc/core/stats/mpiox_stats_line.c
     csrc/core/stats/mpiox_stats_paying.c
-    csrc/core/storage/mpiox_fault.c
-    csrc/core/storage/mpiox_fault_rules.c
     csrc/core/storage/mpiox_open_uring.c
     csrc/core/storage/mpiox_storage_descriptor.c
     csrc/core/storage/mpiox_storage_direct.c
     csrc/core/storage/mpiox_storage_list.c
     csrc/core/storage/mpiox_storage_lock.c
     csrc/core/storage/mpiox_storage_map.c
-    csrc/core/storage/mpiox_storage_open.c
     csrc/core/storage/mpiox_storage_plain.c
     csrc/core/storage/mpiox_storage_pool.c
     csrc/core/storage/mpiox_storage_posix.c
@@ -101,7 +97,6 @@ set(MPIOX_CORE_SOURCES
     csrc/core/topology/mpiox_topology_keep.c
     csrc/core/topology/mpiox_topology_make.c
     csrc/core/topology/mpiox_topology_memory.c
-    csrc/core/topology/mpiox_topology_nics.c
     csrc/core/topology/mpiox_topology_page.c
     csrc/core/topology/mpiox_topology_wait.c)
 
@@ -127,7 +122,6 @@ set(MPIOX_MPIIO_SOURCES
     csrc/mpiio/collective/mpiox_reduction.c
     csrc/mpiio/file/mpiox_file_abort.c
     csrc/mpiio/file/mpiox_file_coherence.c
-    csrc/mpiio/file/mpiox_file_open.c
     csrc/mpiio/file/mpiox_file_view.c
     csrc/mpiio/file/mpiox_independent.c
     csrc/mpiio/file/mpiox_independent_file.c
@@ -201,16 +195,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/service/mpiox_service_starting.c
     csrc/iod/service/mpiox_service_thread.c
     csrc/iod/service/mpiox_service_totals.c
-    csrc/iod/network/mpiox_link.c
-    csrc/iod/network/mpiox_link_access.c
-    csrc/iod/network/mpiox_link_behind.c
-    csrc/iod/network/mpiox_link_core.c
-    csrc/iod/network/mpiox_link_extent.c
-    csrc/iod/network/mpiox_link_fault.c
     csrc/iod/network/mpiox_link_message.c
-    csrc/iod/network/mpiox_link_stream.c
-    csrc/iod/network/mpiox_remote.c
-    csrc/iod/network/mpiox_remote_serve.c
     csrc/iod/rendezvous/mpiox_handshake.c
     csrc/iod/rendezvous/mpiox_rendezvous_connect.c
     csrc/iod/rendezvous/mpiox_rendezvous_listen.c
@@ -335,6 +320,24 @@ set(MPIOX_TOOLS_SOURCES
     csrc/tools/pioneer/mpiox_tracefile.c
     csrc/tools/pioneer/mpiox_tracefile_reader.c
     csrc/tools/pioneer/mpiox_tracefile_texts.c)
+
+# of the same parts, what differs in a library for tests (csrc/core/common/mpiox_testing.h), and what it has besides
+set(MPIOX_HOOKED_SOURCES
+    csrc/core/storage/mpiox_storage_open.c
+    csrc/core/topology/mpiox_topology_nics.c
+    csrc/mpiio/file/mpiox_file_open.c
+    csrc/iod/network/mpiox_link.c
+    csrc/iod/network/mpiox_link_access.c
+    csrc/iod/network/mpiox_link_behind.c
+    csrc/iod/network/mpiox_link_core.c
+    csrc/iod/network/mpiox_link_extent.c
+    csrc/iod/network/mpiox_link_stream.c
+    csrc/iod/network/mpiox_remote.c
+    csrc/iod/network/mpiox_remote_serve.c)
+set(MPIOX_TESTING_SOURCES
+    csrc/core/storage/mpiox_fault.c
+    csrc/core/storage/mpiox_fault_rules.c
+    csrc/iod/network/mpiox_link_fault.c)
 
 # preloaded to record the calls of a program
 set(MPIOX_TRACER_SOURCES

@@ -17,20 +17,14 @@ class Variable:
     ----------
     meaning : what it does, one line.
     by_user : whether users set it, rather than the library or its commands for their own processes.
-    testing : whether it is for tests of the library.
     """
 
     meaning: str
     by_user: bool = True
-    testing: bool = False
 
 
 def _own(meaning: str) -> Variable:
     return Variable(meaning=meaning, by_user=False)
-
-
-def _test(meaning: str) -> Variable:
-    return Variable(meaning=meaning, by_user=False, testing=True)
 
 
 #: Name -> variable.
@@ -57,11 +51,6 @@ VARIABLES: dict[str, Variable] = {
     "MPIOX_STATS_WITNESS": _own("whom to tell that calls reach the library"),
     "MPIOX_REPORT_STATS": _own("where the statistics for the page of a run go, as lines of JSON"),
     "MPIOX_DELEGATE_STARTER": _own("how a delegate finds those that have spawned it"),
-    "MPIOX_TESTING": _test("1: let the next ones break the library"),
-    "MPIOX_FAULT": _test("failures of the file system"),
-    "MPIOX_NETWORK_FAULT": _test("failures of the network between delegates"),
-    "MPIOX_LOCKS": _test("locks that a file system is taken to have"),
-    "MPIOX_NICS": _test("folder in place of /sys/class, where network cards are counted"),
 }
 
 

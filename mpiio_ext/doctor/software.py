@@ -74,9 +74,6 @@ def variables(environment: Mapping[str, str]) -> list[Finding]:
         return found
     known = {name: value for name, value in ours.items() if name in VARIABLES}
     text = ", ".join(f"{name}={value}" for name, value in known.items())
-    testing = [name for name in known if VARIABLES[name].testing]
-    if testing:
-        return [warn(key, f"{', '.join(testing)} set", "for tests of this library alone: unset it", set=known)]
     return [good(key, text or "none is set", set=known)]
 
 

@@ -234,7 +234,7 @@ def test_the_end_of_the_file_waits_for_a_rescue(extension: str, tmp_path: pathli
     """Bytes of a delegate on another node that is dead, and not yet in the file, count; what is appended is behind."""
     path = tmp_path / "data"
     command = [str(launcher()), "-n", "2", sys.executable, "-c", APPENDING, str(path)]
-    env = {"MPIOX_HINTS": "*:mpiox_delegates=2:mpiox_collective=cached:mpiox_delegate_page=4k", "MPIOX_TESTING": "1",
+    env = {"MPIOX_HINTS": "*:mpiox_delegates=2:mpiox_collective=cached:mpiox_delegate_page=4k",
            "MPIOX_RANKS_PER_NODE": "1", "MPIOX_FAULT": f"op=write,path={path},delay_ms=500"}  # fmt: skip
     with job(command, tmp_path / "log", preload_environment() | env) as running:
         running.wait_for("written", LIMIT_S)

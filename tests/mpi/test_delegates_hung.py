@@ -58,7 +58,7 @@ def run(tmp_path: pathlib.Path, program: str, fault: str, report_s: int, per_nod
     """Return what a job does whose second delegate hangs."""
     hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=8m:mpiox_delegate_page=64k:striping_unit=64k:" \
             f"mpiox_close=staged:mpiox_delegate_report={report_s}"  # fmt: skip
-    env = {"MPIOX_HINTS": hints, "MPIOX_FAULT": fault, "MPIOX_TESTING": "1", "MPIOX_RANKS_PER_NODE": str(per_node)}
+    env = {"MPIOX_HINTS": hints, "MPIOX_FAULT": fault, "MPIOX_RANKS_PER_NODE": str(per_node)}
     return python_run(["-c", START + textwrap.dedent(program), tmp_path / "file"], 2, env=env, preload=True,
                       timeout_s=120)  # fmt: skip
 

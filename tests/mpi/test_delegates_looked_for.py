@@ -65,7 +65,7 @@ def test_a_rank_that_is_killed_while_it_waits(tmp_path: pathlib.Path) -> None:
         time.sleep(600)
     """)
     command = [str(launcher()), "-n", "2", sys.executable, "-c", program, str(folder)]
-    environment = preload_environment() | {"MPIOX_HINTS": HINTS, "MPIOX_TESTING": "1",
+    environment = preload_environment() | {"MPIOX_HINTS": HINTS,
                                            "MPIOX_FAULT": "op=write,path=*.staging,delay_ms=200"}  # fmt: skip
     with job(command, tmp_path / "log", environment) as running:
         running.wait_for("asks", 60)
@@ -200,7 +200,7 @@ def test_a_rank_that_is_killed_while_it_holds_the_file(tmp_path: pathlib.Path) -
         time.sleep(600)
     """)
     command = [str(launcher()), "-n", "2", sys.executable, "-c", program, str(folder)]
-    environment = preload_environment() | {"MPIOX_HINTS": HINTS + ":mpiox_drain_rate=1", "MPIOX_TESTING": "1",
+    environment = preload_environment() | {"MPIOX_HINTS": HINTS + ":mpiox_drain_rate=1",
                                            "MPIOX_FAULT": "op=open,path=*.staging,delay_ms=2000"}  # fmt: skip
     with job(command, tmp_path / "log", environment) as running:
         running.wait_for("opens", 60)

@@ -20,7 +20,7 @@ def test_places(tmp_path: pathlib.Path, place: str, per_node: int) -> None:
     """Each file is whole in the end, by its name."""
     # Slow to write, unless somebody waits for it; after MPI_Finalize nothing is slow.
     env = {"MPIOX_HINTS": f"{HINTS}:mpiox_drain_rate=8k", "MPIOX_RANKS_PER_NODE": str(per_node),
-           "MPIOX_FAULT": "op=write,path=*.staging,delay_ms=100", "MPIOX_TESTING": "1"}  # fmt: skip
+           "MPIOX_FAULT": "op=write,path=*.staging,delay_ms=100"}  # fmt: skip
     launch = mpi_run([mpi_program("posix_places", "-pthread"), tmp_path, place], RANKS, env=env, preload=True,
                      timeout_s=10)  # fmt: skip
     lines = sorted(line.split() for line in launch.stdout.splitlines())

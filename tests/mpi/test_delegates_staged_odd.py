@@ -145,7 +145,7 @@ def test_a_part_of_a_delegate_that_was_killed_in_an_open(tmp_path: pathlib.Path,
     """Another delegate cannot open the file, so that it needs no staging name: nobody else ends that part."""
     preload = cbuild.compile_c([cbuild.compiler(), *cbuild.FLAGS, "-shared", "-fPIC", str(PROGRAMS / "left_part.c"),
                                 "-ldl"], "left_part.so")  # fmt: skip
-    faults = {"MPIOX_TESTING": "1", "MPIOX_FAULT": "op=open,rank=1,path=*file.*,errno=EIO"}
+    faults = {"MPIOX_FAULT": "op=open,rank=1,path=*file.*,errno=EIO"}
     env = hints(mpiox_delegates=3, mpiox_delegate_mode="thread", **parts) | faults
     env |= {"LEFT_PART": str(left), "LD_PRELOAD": f"{preload}:{env['LD_PRELOAD']}"}
     code = """
@@ -235,7 +235,7 @@ def test_an_open_that_is_refused_after_the_library_has_opened_the_file(small_dis
     """One delegate cannot open it any more, and others cannot write what they have of it: nothing is left open."""
     (small_disk / "before").mkdir()
     (other := small_disk / "other").write_bytes(bytes(1 << 20))
-    faults = {"MPIOX_TESTING": "1", "MPIOX_FAULT": "op=open,rank=2,path=*/after/*,errno=EIO"}
+    faults = {"MPIOX_FAULT": "op=open,rank=2,path=*/after/*,errno=EIO"}
     env = hints(mpiox_delegates=3, mpiox_drain_patience=0, mpiox_delegate_cache="8m") | faults
 
     def descriptors() -> list[list[str]]:

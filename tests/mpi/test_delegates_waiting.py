@@ -115,7 +115,7 @@ def test_a_transfer_that_goes_on_is_no_wait(tmp_path: pathlib.Path) -> None:
         "print(f'took {took}') if MPI.COMM_WORLD.rank == 0 else None\n"
     )
     env = {"MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_bypass=0:mpiox_delegate_report=4", "MPIOX_RANKS_PER_NODE": "1",
-           "MPIOX_NETWORK_FAULT": "delay_ms=1000", "MPIOX_TESTING": "1"}  # fmt: skip
+           "MPIOX_NETWORK_FAULT": "delay_ms=1000"}  # fmt: skip
     launch = python_run(["-c", program, tmp_path / "file"], 2, env=env, timeout_s=LIMIT_S)
     found = re.search(r"took (\d+\.\d+)", launch.stdout)
     assert found and float(found[1]) > 5, launch.describe()  # else there was nothing to be seen

@@ -5,14 +5,13 @@ The C program tests/programs/lives.c, unchanged, natively (the control) and prel
 
 from __future__ import annotations
 
-import os
 import pathlib
 import re
 
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, base_environment, json_lines, launcher, mpi_run, run_bounded
+from support.launch import Launch, json_lines, mpi_run
 
 pytestmark = pytest.mark.mpi
 
@@ -149,29 +148,3 @@ def test_the_last_descriptors(extension: str, tmp_path: pathlib.Path, who: int, 
     ours = lives(tmp_path, 2, "left", who, preload=True, descriptors=128, MPIOX_HINTS=hints)
     assert ours["opened"] + ours["refused"] == 41
     assert 1 <= ours["refused"] <= 6
-
-
-# ---- fault injection -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("obeyed", [False, True])
-def test_faults_need_leave(extension: str, tmp_path: pathlib.Path, obeyed: bool) -> None:
-    """A variable that was left in a job script breaks nothing, and a line says so."""
-    mpiexec = launcher()
-    assert mpiexec is not None
-    environment = base_environment() | {"MPIOX_FAULT": "op=write,errno=ENOSPC"}
-    if not obeyed:
-        del environment["MPIOX_TESTING"]
-    # To a file: MPICH's launcher may drop what a rank has said that fails at once.
-    command = [mpiexec, "-n", "2", "sh", "-c", 'exec env "$@" 2>>"$SAID"', "sh", f"LD_PRELOAD={extension}"]
-    command += [str(mpi_program("lives")), str(tmp_path / "file"), "successive", "3"]
-    launch = run_bounded(command, env=environment | {"SAID": str(tmp_path / "said")}, timeout_s=60, check=False)
-    said = (tmp_path / "said").read_text()
-    if obeyed:
-        assert launch.returncode != 0
-        assert "fault injection is on" in said, launch.describe()
-    else:
-        assert launch.returncode == 0, launch.describe()
-        assert said.count("MPIOX_FAULT is ignored") == 2, said
-        assert "fault injection is on" not in said
-        assert os.path.getsize(tmp_path / "file") == 128

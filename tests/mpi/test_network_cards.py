@@ -59,7 +59,7 @@ def test_cards_are_counted(
 ) -> None:
     """Two pretended nodes of four ranks, on a file system of one server; one that is given stands for both."""
     cards = [sysfs(tmp_path / f"class{node}", *nodes[node % len(nodes)]) for node in range(2)]
-    env = {"MPIOX_TESTING": "1", "MPIOX_LOCKS": "server",
+    env = {"MPIOX_LOCKS": "server",
            "MPIOX_HINTS": "*:mpiox_ranks_per_node=4:mpiox_exchange=two_phase"}  # fmt: skip
     launch = python_run(["-c", PROGRAM, tmp_path / "file", *cards], 8, env=env, timeout_s=60)
     assert launch.stdout.split() == [str(expected)] * 8, launch.describe()

@@ -219,7 +219,7 @@ def test_writes_and_reads_are_told_apart(cases: Cases, name: str) -> None:
 
 def test_the_table_tells_writes_and_reads_apart(tmp_path: pathlib.Path) -> None:
     """Lines of their own where a file was written and read; else one method and one reason."""
-    environment = {"MPIOX_STATS": "1", "MPIOX_LOCKS": "server", "MPIOX_TESTING": "1",
+    environment = {"MPIOX_STATS": "1", "MPIOX_LOCKS": "server",
                    "MPIOX_HINTS": f"*:{STRIPES}=4:cb_nodes=2:cb_buffer_size=1M"}  # fmt: skip
     done = python_run(["-c", PROGRAM, tmp_path, "200"], 2, env=environment)
     table, reopened, _run = done.stderr.split("mpiio_ext: statistics of ")[1:]
@@ -234,6 +234,6 @@ def test_the_table_tells_writes_and_reads_apart(tmp_path: pathlib.Path) -> None:
 
 def test_an_unknown_protocol_of_a_test_is_told(tmp_path: pathlib.Path) -> None:
     """A test that means Lustre must not go on with the real file system in silence."""
-    environment = {"MPIOX_LOCKS": "lustre", "MPIOX_TESTING": "1"}
+    environment = {"MPIOX_LOCKS": "lustre"}
     done = python_run(["-c", PROGRAM, tmp_path, "10"], 2, env=environment)
     assert "MPIOX_LOCKS=lustre is ignored: server, token, none or local" in done.stderr

@@ -75,6 +75,7 @@ def builds(family: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
             "CMAKE_C_COMPILER": "gcc",
             "MPI_C_COMPILER": folder / "mpicc",
             "MPIOX_SANITIZE": values,
+            "MPIOX_TESTING": "ON",
             "MPIOX_BUILD_BINDING": "OFF",
             "MPIOX_BUILD_TESTS": "OFF",
         }

@@ -30,7 +30,7 @@ MODULES = (
     "schedule", "server", "pioneer", "analytics", "arbiter", "stats", "live",
 )
 MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")  # the rest needs none
-FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g1", "-O1")
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-DMPIOX_TESTING", "-Wall", "-Wextra", "-Werror", "-g1", "-O1")
 C_TESTS = ROOT / "tests" / "c"
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 THREADS = ("-fsanitize=thread",)
@@ -64,7 +64,7 @@ def compiler() -> str:
 
 def sources(*modules: str) -> list[str]:
     """Return the C files of modules that need no MPI, and the least of common."""
-    least = ("mpiox_error.c", "mpiox_testing.c", "mpiox_text.c", *(("mpiox_wait.c",) if "storage" in modules else ()))
+    least = ("mpiox_error.c", "mpiox_text.c", *(("mpiox_wait.c",) if "storage" in modules else ()))
     found = [str(CSRC / "core" / "common" / name) for name in least]
     for module in modules:
         found += sorted(str(p) for p in folder(module).glob("*.c"))
@@ -238,7 +238,7 @@ def run(
     path: pathlib.Path, *arguments: str, timeout: int = 120, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a compiled program, for at most PATIENCE * timeout seconds."""
-    clean = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "MPIOX_FAULT")} | {"MPIOX_TESTING": "1"}
+    clean = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "MPIOX_FAULT")}
     return subprocess.run(
         [str(path), *arguments], capture_output=True, text=True, timeout=PATIENCE * timeout, env=clean | environment
     )

@@ -138,7 +138,6 @@ def base_environment() -> dict[str, str]:
         "PYTHONFAULTHANDLER": "1",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
-        "MPIOX_TESTING": "1",  # what a test breaks the library with counts
     }
     return environment
 

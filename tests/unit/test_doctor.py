@@ -205,7 +205,7 @@ def test_table_of_variables_is_that_of_the_sources() -> None:
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".c", ".h", ".py") and path.name not in ("environment.py", "software.py"):
                 text = path.read_text(encoding="utf-8")
-                readers = "getenv|environment|mpiox_testing_variable|number_of"
+                readers = "getenv|environment|number_of"
                 found |= set(re.findall(rf'(?:{readers})\("(MPIOX_[A-Z_]+)"', text))
                 found |= set(re.findall(r'(?:environ|environment)(?:\.get\(|\[)"(MPIOX_[A-Z_]+)"', text))
                 found |= set(re.findall(r'define MPIOX_\w+_VARIABLE "(MPIOX_[A-Z_]+)"', text))

@@ -1,15 +1,24 @@
 /*
- * mpiox_testing.h - may the environment break this library on purpose?
+ * mpiox_testing.h - what the environment breaks or deceives this library with, for tests.
  *
- * What tests break it with (MPIOX_FAULT, MPIOX_NETWORK_FAULT) must do nothing in production, where such a variable can
- * only be left over or meant badly. It counts where MPIOX_TESTING=1 stands beside it, and in a library that was built
- * with the option MPIOX_TESTING.
+ * Only a library that is built with MPIOX_TESTING reads such variables (MPIOX_FAULT, MPIOX_NETWORK_FAULT, MPIOX_LOCKS,
+ * MPIOX_NICS): a checkout's own, and the C tests. In production a variable can only be left over or meant badly: what a
+ * wheel or a source distribution installs has nothing of it (tests/mpi/test_shipped.py). The files that differ are
+ * MPIOX_HOOKED_SOURCES in sources.cmake.
  */
 #ifndef MPIOX_TESTING_H
 #define MPIOX_TESTING_H
+#ifdef MPIOX_TESTING
 
-/* The value of such a variable; NULL when it is not set, is empty, or does not count, which a line on standard error
- * then says, once in a process. Local. */
-const char *mpiox_testing_variable(const char *name);
+#include <stddef.h>
+#include <stdlib.h>
 
+/* The value of such a variable; NULL when it is not set or empty. Local. */
+static inline const char *mpiox_testing_variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+#endif
 #endif

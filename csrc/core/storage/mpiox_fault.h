@@ -1,8 +1,8 @@
 /*
  * mpiox_fault.h - making file-system calls fail on purpose: a back end that wraps another one.
  *
- * The environment variable MPIOX_FAULT, which counts with MPIOX_TESTING=1 only (mpiox_testing.h), holds rules separated
- * by ';', each a list of KEY=VALUE separated by ',':
+ * The environment variable MPIOX_FAULT of a library that is built for tests (mpiox_testing.h) holds rules separated by
+ * ';', each a list of KEY=VALUE separated by ',':
  *
  *   op=read|write|open|close|sync|any  calls that the rule is about; "any" is read and write        (default any)
  *   rank=N                        only on this rank of the file's communicator                      (default all)

@@ -85,7 +85,7 @@ typedef struct mpiox_storage_options { /* all zero: the defaults */
 
 /* flags: as open(2), O_CREAT never. options: NULL = defaults. What cannot be had (io_uring not built in or refused by
  * the kernel, no direct I/O on this file system) is replaced by posix and the page cache, which rank 0 reports once on
- * standard error. The environment variable MPIOX_FAULT (see mpiox_fault.h) wraps the back end.
+ * standard error. In a library for tests MPIOX_FAULT (see mpiox_fault.h) wraps the back end.
  * 0, or MPIOX_E_IO, MPIOX_E_NOMEM, or MPIOX_E_ARG (bad MPIOX_FAULT) with *error filled. */
 int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storage_options *options, mpiox_storage **out,
                        mpiox_error *error);

@@ -10,11 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mpiox_link_fault_none(mpiox_link_fault *out)
-{
-    *out = (mpiox_link_fault){.left = INT64_MAX, .short_bytes = INT64_MAX};
-}
-
 static int parse_pair(const char *key, const char *value, mpiox_link_fault *out)
 {
     char *end;
@@ -66,7 +61,7 @@ static void announce(const char *text, int code)
 int mpiox_link_fault_read(mpiox_link_fault *out, mpiox_error *error)
 {
     const char *text = mpiox_testing_variable("MPIOX_NETWORK_FAULT");
-    mpiox_link_fault_none(out);
+    *out = (mpiox_link_fault){.left = INT64_MAX, .short_bytes = INT64_MAX};
     if (text == NULL)
         return MPIOX_OK;
     const int code = parse(text, out);

@@ -1,7 +1,7 @@
 /*
  * mpiox_link_fault.h - connections that are slow or break on purpose, for tests.
  *
- * The environment variable MPIOX_NETWORK_FAULT, which counts with MPIOX_TESTING=1 only (mpiox_testing.h), holds
+ * The environment variable MPIOX_NETWORK_FAULT of a library that is built for tests (mpiox_testing.h) holds
  * KEY=VALUE pairs separated by ':', which act on every connection that carries data and that this process opens or
  * accepts afterwards:
  *
@@ -26,8 +26,7 @@ typedef struct mpiox_link_fault {
     int64_t short_bytes; /* INT64_MAX: any number */
 } mpiox_link_fault;
 
-void mpiox_link_fault_none(mpiox_link_fault *out);
-/* What the environment says. 0, or MPIOX_E_ARG with *error. */
+/* What the environment says; nothing suffers where that is not understood. 0, or MPIOX_E_ARG with *error. */
 int mpiox_link_fault_read(mpiox_link_fault *out, mpiox_error *error);
 
 #endif

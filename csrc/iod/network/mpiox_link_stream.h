@@ -13,17 +13,22 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "mpiox_error.h"
+#ifdef MPIOX_TESTING
 #include "mpiox_link_fault.h"
+#endif
 
 typedef struct mpiox_link_stream {
     int fd;
-    int32_t start, end; /* bytes of `buffer` that have been received and not been read */
-    mpiox_link_fault fault;
+    int32_t start, end;          /* bytes of `buffer` that have been received and not been read */
     atomic_uint_least64_t moves; /* times that bytes have passed, either way; any thread may read it */
     char buffer[8192];
+#ifdef MPIOX_TESTING
+    mpiox_link_fault fault;
+#endif
 } mpiox_link_stream;
 
-void mpiox_link_stream_init(mpiox_link_stream *stream, int fd, const mpiox_link_fault *fault);
+void mpiox_link_stream_init(mpiox_link_stream *stream, int fd);
 /* Blocking, exactly so many bytes. 0 or MPIOX_E_UNSUPPORTED: the connection is lost. */
 int mpiox_link_stream_read(mpiox_link_stream *stream, void *to, int64_t bytes);
 int mpiox_link_stream_skip(mpiox_link_stream *stream, int64_t bytes);
@@ -37,7 +42,11 @@ int64_t mpiox_link_stream_poll(mpiox_link_stream *stream, void *to, int64_t max)
 /* Wait until there is something to receive, or room for sending. 0 or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_stream_await(mpiox_link_stream *stream, bool room);
 /* Before the first part of a message is sent: what a fault delays. */
+#ifdef MPIOX_TESTING
 void mpiox_link_stream_pause(const mpiox_link_stream *stream);
+#else
+#define mpiox_link_stream_pause(stream) ((void)(stream))
+#endif
 /* Blocking: send all of it; iov is modified. more: something follows at once. 0 or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_stream_write(mpiox_link_stream *stream, struct iovec *iov, int count, bool more);
 /* The same, but give up when nothing moves for so many ms: iov then says what is left. 0 also in that case. */

@@ -518,7 +518,7 @@ static int serve_request(remote_client *s, const mpiox_link_message *request)
 }
 
 int mpiox_remote_serve(const mpiox_cache *cache, mpiox_remote_store *store, int fd, int client,
-                       const uint8_t session[MPIOX_HANDSHAKE_KEY], const mpiox_link_fault *fault)
+                       const uint8_t session[MPIOX_HANDSHAKE_KEY])
 {
     remote_client *s = calloc(1, sizeof *s);
     mpiox_link_message request;
@@ -529,7 +529,7 @@ int mpiox_remote_serve(const mpiox_cache *cache, mpiox_remote_store *store, int 
     s->store = store;
     s->client = client;
     s->session = session;
-    mpiox_link_stream_init(&s->stream, fd, fault);
+    mpiox_link_stream_init(&s->stream, fd);
     while (code == MPIOX_OK && mpiox_link_stream_read(&s->stream, &request, sizeof request) == MPIOX_OK) {
         code = mpiox_link_check_head(&request) == MPIOX_OK ? serve_request(s, &request) : END;
     }

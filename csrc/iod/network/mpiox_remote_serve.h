@@ -36,6 +36,6 @@ void mpiox_remote_store_free(mpiox_remote_store *store);                /* all c
 /* Serve until the peer goes, breaks the format, or the delegate no longer serves. client: of the ring; session: the key
  * of the handshake. The socket stays open. 0 or MPIOX_E_NOMEM. */
 int mpiox_remote_serve(const mpiox_cache *cache, mpiox_remote_store *store, int fd, int client,
-                       const uint8_t session[MPIOX_HANDSHAKE_KEY], const mpiox_link_fault *fault);
+                       const uint8_t session[MPIOX_HANDSHAKE_KEY]);
 
 #endif

@@ -81,6 +81,7 @@ static bool can_be_ours(mpiox_file *file)
     return file->refreshes;
 }
 
+#ifdef MPIOX_TESTING
 /* Tests of what is decided for other file systems: MPIOX_LOCKS=server says that this one locked like Lustre. */
 static void pretend_locks(mpiox_layout *layout)
 {
@@ -92,6 +93,7 @@ static void pretend_locks(mpiox_layout *layout)
     else
         fprintf(stderr, "mpiio_ext: MPIOX_LOCKS=%s is ignored: server, token, none or local\n", name);
 }
+#endif
 
 /* In writes of 2 MiB and more a new file on ext4 of Linux 6.18 takes five times as long as in writes of 1 MiB
  * (docs/notes/2026-11-25-large-writes.md): presumably, large folios need pages of that size. The others have large
@@ -140,7 +142,9 @@ static int open_here(mpiox_file *file, const char *path, const mpiox_file_choice
         mpiox_layout_detect_family(file->storage->fd, &file->layout); /* asks no metadata server */
     mpiox_storage_unpin(file->storage);
     file->storage->most_written = most_written(file->layout.fs);
+#ifdef MPIOX_TESTING
     pretend_locks(&file->layout);
+#endif
     lay_out_subfiles(file->storage, &file->layout);
     if (!can_be_ours(file))
         return MPIOX_E_UNSUPPORTED;

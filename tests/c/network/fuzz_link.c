@@ -174,14 +174,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     static answers a;
     choices c = {data, bytes};
     pthread_t threads[2];
-    mpiox_link_fault fault;
     mpiox_typemap *block = NULL, *view = NULL;
     int ends[2];
     mpiox_link *link = mpiox_link_new();
     REQUIRE(link != NULL && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     REQUIRE(mpiox_typemap_block(8, &block) == MPIOX_OK && mpiox_typemap_vector(3, 16, block, &view) == MPIOX_OK);
-    mpiox_link_fault_none(&fault);
-    mpiox_link_stream_init(&link->stream, ends[1], &fault);
+    mpiox_link_stream_init(&link->stream, ends[1]);
     atomic_store(&link->alive, true);
     a.used = 0;
     a.fd = ends[0];

@@ -190,15 +190,13 @@ static void start(void)
 static void serve(const char *bytes, int64_t count)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    mpiox_link_fault fault;
     pthread_t thread;
     int ends[2];
     pthread_once(&once, start);
-    mpiox_link_fault_none(&fault);
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     peer p = {ends[0], bytes, count};
     REQUIRE(pthread_create(&thread, NULL, play_peer, &p) == 0);
-    REQUIRE(mpiox_remote_serve(&delegate.cache, &store, ends[1], 0, session, &fault) == MPIOX_OK);
+    REQUIRE(mpiox_remote_serve(&delegate.cache, &store, ends[1], 0, session) == MPIOX_OK);
     close(ends[1]);
     pthread_join(thread, NULL);
     REQUIRE(store.free_count == store.made);

@@ -200,9 +200,7 @@ static void check_dead_before_the_answer(void)
     pthread_t thread;
     int ends[2];
     CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    mpiox_link_fault fault;
-    mpiox_link_fault_none(&fault);
-    mpiox_link_stream_init(&m.link->stream, ends[0], &fault);
+    mpiox_link_stream_init(&m.link->stream, ends[0]);
     atomic_store(&m.link->alive, true);
     m.fd = ends[1];
     CHECK_EQUAL(pthread_create(&thread, NULL, listen_only, &m), 0);

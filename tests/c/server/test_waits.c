@@ -90,7 +90,6 @@ static void ending(void)
     struct stat status;
     running delegate;
     options.io_threads = 2;
-    setenv("MPIOX_TESTING", "1", 1);
     setenv("MPIOX_FAULT", "op=sync,path=*.staging,times=1,delay_ms=1000", 1);
     CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 2), 0);
     CHECK_EQUAL(mpiox_storage_staging_begin(staging, 1), 0); /* another one has bytes of it, all the time */
