@@ -350,7 +350,6 @@ set(MPIOX_TRACER_SOURCES
     csrc/tools/trace/mpiox_trace_descriptors.c
     csrc/tools/trace/mpiox_trace_event.c
     csrc/tools/trace/mpiox_trace_file.c
-    csrc/tools/trace/mpiox_trace_jump.c
     csrc/tools/trace/mpiox_trace_lock.c
     csrc/tools/trace/mpiox_trace_members.c
     csrc/tools/trace/mpiox_trace_mpi.c

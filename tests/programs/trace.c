@@ -17,7 +17,7 @@
 
 enum { THREADS = 4 };
 
-static char path[4096], other[4096];
+static char path[4096], other[4096], inside[4096];
 static int number;
 
 static void need(int fine, const char *what)
@@ -97,42 +97,67 @@ static void many_requests(void)
     MPI_Finalize();
 }
 
-static jmp_buf back_here;
+static sigjmp_buf back_here;
+static int on_other_stack;
 
-static void jump(MPI_Comm *comm, int *code, ...)
+static void write_to(const char *name)
 {
-    (void)comm;
-    (void)code;
-    longjmp(back_here, 1);
+    const int fd = open(name, O_RDWR | O_CREAT, 0600);
+    need(write(fd, "x", 1) == 1 && close(fd) == 0, "write");
+}
+
+static void jump_out(int signal)
+{
+    (void)signal;
+    write_to(inside); /* of the call, still */
+    siglongjmp(back_here, 1);
 }
 
 static void jump_of_file(MPI_File *file, int *code, ...)
 {
     (void)file;
-    jump(NULL, code);
+    (void)code;
+    on_other_stack ? raise(SIGUSR1) : jump_out(0);
 }
 
 /* An error handler leaves MPI_File_read_at by a jump; what comes then is not inside of it. */
-static void jumping(void)
+static void *jumping(void *context)
 {
     MPI_Errhandler handler;
     MPI_File file;
     char byte;
 
+    (void)context;
     MPI_Init(NULL, NULL);
     MPI_File_create_errhandler(jump_of_file, &handler);
     MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
     MPI_File_set_errhandler(file, handler);
-    if (setjmp(back_here) == 0) {
+    if (sigsetjmp(back_here, 1) == 0) {
         MPI_File_read_at(file, 0, &byte, -1, MPI_BYTE, MPI_STATUS_IGNORE);
         need(0, "the error handler");
     }
-    const int fd = open(other, O_RDWR | O_CREAT, 0600);
-    need(write(fd, "x", 1) == 1 && close(fd) == 0, "write");
+    write_to(other);
     MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
     MPI_File_close(&file);
     MPI_Errhandler_free(&handler);
     MPI_Finalize();
+    return NULL;
+}
+
+/* On the stack of main() or of a thread; the handler of the signal has one above it. */
+static void jumps(const char *where)
+{
+    char memory[1 << 16];
+    const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+    struct sigaction action = {.sa_handler = jump_out, .sa_flags = SA_ONSTACK};
+    pthread_t thread;
+
+    on_other_stack = strcmp(where, "signal") == 0;
+    need(sigaltstack(&stack, NULL) == 0 && sigaction(SIGUSR1, &action, NULL) == 0, "sigaltstack");
+    if (strcmp(where, "thread") != 0)
+        jumping(NULL);
+    else
+        need(pthread_create(&thread, NULL, jumping, NULL) == 0 && pthread_join(thread, NULL) == 0, "a thread");
 }
 
 /* ---- POSIX and stdio --------------------------------------------------------------------------------------------- */
@@ -263,12 +288,13 @@ int main(int argc, char **argv)
     number = argc > 3 ? atoi(argv[3]) : 1000;
     snprintf(path, sizeof path, "%s/data", argv[2]);
     snprintf(other, sizeof other, "%s/other", argv[2]);
+    snprintf(inside, sizeof inside, "%s/inside", argv[2]);
     if (strcmp(mode, "mpi") == 0)
         mpi();
     else if (strcmp(mode, "requests") == 0)
         many_requests();
     else if (strcmp(mode, "jump") == 0)
-        jumping();
+        jumps(argv[3]);
     else if (strcmp(mode, "posix") == 0)
         posix();
     else if (strcmp(mode, "stdio") == 0)

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -447,10 +448,20 @@ static void cancel(int64_t thread, int64_t depth)
     mpiox_trace_unlock();
 }
 
-void mpiox_trace_left(uintptr_t stack)
+/* A handler of signals may have a stack of its own, whose addresses say nothing. */
+static bool is_on_other_stack(void)
+{
+    stack_t stack;
+
+    return sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
+__attribute__((cold, noinline)) void mpiox_trace_left(uintptr_t stack)
 {
     mpiox_trace_thread *self = &mpiox_trace_self;
 
+    if (is_on_other_stack())
+        return;
     while (self->frames > 0 && self->frame[self->frames - 1] < stack) {
         done(self->number - 1, self->depth); /* of what was left inside of it */
         self->frames--;

@@ -31,9 +31,20 @@
 
 extern atomic_bool mpiox_trace_running;
 
-static inline bool mpiox_trace_enabled(void)
+/* Calls of this thread whose frames are below `stack` do not return: no record. */
+void mpiox_trace_left(uintptr_t stack);
+
+/* The first that a wrapped function asks. Its frame is below those of the calls that it is made inside of: a call of
+ * MPI whose frame is not above it has been left, by longjmp() or an exception out of a handler. */
+static inline __attribute__((always_inline)) bool mpiox_trace_enabled(void)
 {
-    return mpiox_trace_self.inside == 0 && atomic_load_explicit(&mpiox_trace_running, memory_order_relaxed);
+    const mpiox_trace_thread *self = &mpiox_trace_self;
+
+    if (self->inside != 0 || !atomic_load_explicit(&mpiox_trace_running, memory_order_relaxed))
+        return false;
+    if (__builtin_expect(self->frames > 0, 0) && self->frame[self->frames - 1] < (uintptr_t)__builtin_dwarf_cfa())
+        mpiox_trace_left((uintptr_t)__builtin_dwarf_cfa());
+    return true;
 }
 
 /* The function of that name behind this library: libmpiio_ext's where it is loaded, the MPI library's, the C
@@ -52,8 +63,6 @@ void mpiox_trace_enter(mpiox_tracefile_record *call, int operation, int layer, i
 void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer, int32_t file, int64_t handle);
 void mpiox_trace_leave(mpiox_tracefile_record *call, int64_t result);
 void mpiox_trace_leave_without(mpiox_tracefile_record *call); /* no record */
-/* Calls of this thread whose frames are below `stack` do not return: no record. */
-void mpiox_trace_left(uintptr_t stack);
 static inline void mpiox_trace_extra(mpiox_tracefile_record *call, int key, int64_t value)
 {
     if (call->extras < MPIOX_TRACEFILE_EXTRAS)
