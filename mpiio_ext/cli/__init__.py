@@ -22,7 +22,7 @@ _COMMANDS = {
     "top": ("mpiio_ext.top.command", "top", "Watch your running MPI programs: ranks, files, bandwidth, delegates."),
     "hints": ("mpiio_ext.cli.hints", "hints", "List every hint, its value in force and where it came from."),
     "layout": ("mpiio_ext.cli.layout", "layout", "Show how files lie on servers, and where each fact came from."),
-    "subfiles": ("mpiio_ext.subfiles.cli", "main", "Merge, split and show files that are stored as several."),
+    "subfiles": ("mpiio_ext.subfiles.cli", "main", "Merge, check and show files that are stored as several."),
     "bench": ("mpiio_ext.bench.__main__", "command", "Measure methods on a file system, and report the results."),
     "tune": ("mpiio_ext.cli.tune", "tune", "Find hints that make a program faster, and prove it before keeping them."),
     "advise": ("mpiio_ext.advise.command", "advise", "Find hints for a program from one traced run of it."),

@@ -14,7 +14,6 @@ still is; the error names the file and the reason.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import stat
@@ -25,8 +24,6 @@ from mpiio_ext.errors import FileSystemError
 
 #: How names of files end that are not whole yet.
 TEMPORARY = ".tmp"
-#: Of `renameat2`: paths are those of the process; nothing is replaced.
-_HERE, _NOREPLACE = -100, 1
 #: Of the target's name, in that of the file beside it: names have 255 bytes at most.
 _MOST_NAME = 40
 
@@ -58,25 +55,6 @@ def missing() -> OSError:
 def put_in_place(part: Path, target: Path) -> None:
     """Let a whole file take the place of `target`, in the same folder."""
     part.replace(target)
-
-
-def give_name(old: Path, new: Path) -> None:
-    """Rename a file or folder, without replacing anything; a file system that cannot promise that is asked before.
-
-    Raises
-    ------
-    OSError
-        FileExistsError: something has the new name.
-    """
-    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if renameat2 is not None:
-        if renameat2(_HERE, os.fsencode(old), _HERE, os.fsencode(new), _NOREPLACE) == 0:
-            return
-        if (number := ctypes.get_errno()) not in (errno.EINVAL, errno.ENOSYS):
-            raise OSError(number, os.strerror(number), str(new))
-    if os.path.lexists(new):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
-    old.rename(new)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The index of a file that is stored as several subfiles: what it says, read and written.
+"""The index of a file that is stored as several subfiles: what it says.
 
 Problem. A program of thousands of ranks has written one logical file as many. Whoever comes upon its name has to see
 what it is, programs that know nothing of it included, and must not take the leftovers of a killed job for the file.
@@ -20,8 +20,7 @@ them, a percent sign and bytes below 0x20 are percent-encoded. A subfile is name
 may follow, by which the library chooses a server. Where the state is whole, each
 subfile has exactly its share of the size; else the last byte of any of them is the last one.
 
-Guarantees. What is accepted has every line in its place, whole numbers in their ranges and the right checksum. An index
-is written whole or not at all.
+Guarantees. What is accepted has every line in its place, whole numbers in their ranges and the right checksum.
 """
 
 from __future__ import annotations
@@ -37,22 +36,18 @@ from mpiio_ext.common.files import read_plain
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 
 HEAD = b"mpiio_ext subfiles "
-VERSION = 1
+_VERSION = 1
 #: What a folder of subfiles is called: the name of the file, and this.
 FOLDER = ".subfiles"
-#: A file in such a folder, whose index is being renamed to another folder; it says where to.
-MOVING = ".moving"
 WHOLE, WRITING = "whole", "writing"
 MOST_UNIT, MOST_COUNT, MOST_SIZE = 2**62, 4096, 2**63 - 1
 #: Bytes of the largest index that is read.
 MOST_BYTES = 8 << 20
-_TEXT = "This is the index of a file that is stored as several. One plain file is made by: mpiio-ext subfiles merge "
-_ESCAPED = re.compile(rb"[%\x00-\x1f\x7f]")
 _CODE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _LINES = re.compile(
     rb"mpiio_ext subfiles (?P<version>[0-9]{1,9})\n[^\n]*\nstate (?P<state>whole|writing)\n"
     rb"unit (?P<unit>0|[1-9][0-9]{0,18})\ncount (?P<count>0|[1-9][0-9]{0,18})\n"
-    rb"(?:size (?P<size>0|[1-9][0-9]{0,18})\n|writers (?P<writers>[2-9]|[1-9][0-9]{1,9})\n)?id (?P<id>[0-9a-f]{16})\n"
+    rb"(?:size (?P<size>0|[1-9][0-9]{0,18})\n|writers (?:[2-9]|[1-9][0-9]{1,9})\n)?id (?P<id>[0-9a-f]{16})\n"
     rb"(?P<subfiles>(?:subfile [^\n]+\n)*)checksum (?P<checksum>[0-9a-f]{8})\n"
 )
 
@@ -99,48 +94,44 @@ class Striping:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Index:
-    """What an index says.
+class Stored:
+    """A file that is stored as several, as its index has it.
 
     Attributes
     ----------
+    path : of the index, which is the logical name.
+    text : of the index.
     state : `WHOLE` or `WRITING`.
     striping : unit and count.
     size : bytes of the logical file; None while it is written.
-    ident : 16 hexadecimal digits.
-    subfiles : their paths as the index has them, in their order.
-    writers : programs that have it open for writing, or ended before they had closed it.
+    ident : 16 hexadecimal digits, which all subfiles have in their names.
+    subfiles : their paths, in their order; relative ones as the index has them, until `stored.find` has found them.
     """
 
+    path: Path
+    text: bytes
     state: str
     striping: Striping
     size: int | None
     ident: str
-    subfiles: tuple[str, ...]
-    writers: int = 1
+    subfiles: tuple[Path, ...]
 
-    def render(self, name: str) -> bytes:
-        """Return the text of an index of this name."""
-        size = [] if self.size is None else [f"size {self.size}"]
-        size += [f"writers {self.writers}"] if self.size is None and self.writers > 1 else []
-        lines = [f"state {self.state}", f"unit {self.striping.unit}", f"count {self.striping.count}", *size,
-                 f"id {self.ident}"]  # fmt: skip
-        body = b"%s%d\n%s%s\n" % (HEAD, VERSION, _TEXT.encode(), escaped(name))
-        body += "".join(f"{line}\n" for line in lines).encode()
-        body += b"".join(b"subfile %s\n" % escaped(path) for path in self.subfiles)
-        return body + b"checksum %08x\n" % zlib.crc32(body)
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the subfiles."""
+        return self.subfiles[0].parent
 
-
-def escaped(name: str) -> bytes:
-    """Return a name as the index has it."""
-    return _ESCAPED.sub(lambda found: b"%%%02X" % found[0][0], os.fsencode(name))
+    def is_named(self, number: int) -> bool:
+        """Return whether a subfile has its name; a trial may be behind it, by which the library chooses a server."""
+        name = rf"{self.ident}\.{number}(\.[1-9][0-9]?)?"
+        return re.fullmatch(name, self.subfiles[number].name) is not None
 
 
 def _plain(text: bytes) -> str:
     return os.fsdecode(_CODE.sub(lambda found: bytes([int(found[1], 16)]), text))
 
 
-def parse(text: bytes, path: object = "index") -> Index:
+def parse(text: bytes, path: Path = Path("index")) -> Stored:
     """Return what an index says.
 
     Raises
@@ -153,8 +144,8 @@ def parse(text: bytes, path: object = "index") -> Index:
     if not text.startswith(HEAD):
         raise NoIndexError(f"{path}: is no index of subfiles: it does not begin with '{HEAD.decode().strip()}'")
     version = re.match(rb"([0-9]{1,9})\n", text[len(HEAD) :])
-    if version is not None and int(version[1]) != VERSION:
-        raise SubfilesError(f"{path}: is an index of version {int(version[1])}; this release knows {VERSION} alone")
+    if version is not None and int(version[1]) != _VERSION:
+        raise SubfilesError(f"{path}: is an index of version {int(version[1])}; this release knows {_VERSION} alone")
     found = _LINES.fullmatch(text)
     if found is None:
         raise SubfilesError(f"{path}: is a damaged index: a line is missing, unknown or not in its place")
@@ -167,8 +158,8 @@ def parse(text: bytes, path: object = "index") -> Index:
     wrong = _wrong(state, unit, count, size, names)
     if wrong:
         raise SubfilesError(f"{path}: is a damaged index: {wrong}")
-    return Index(state=state, striping=Striping(unit, count), size=size, ident=found["id"].decode(), subfiles=names,
-                 writers=int(found["writers"] or 1))  # fmt: skip
+    return Stored(path=path, text=text, state=state, striping=Striping(unit, count), size=size,
+                  ident=found["id"].decode(), subfiles=tuple(map(Path, names)))  # fmt: skip
 
 
 def _wrong(state: str, unit: int, count: int, size: int | None, names: tuple[str, ...]) -> str:
@@ -186,8 +177,8 @@ def _wrong(state: str, unit: int, count: int, size: int | None, names: tuple[str
     return ""
 
 
-def read(path: Path) -> tuple[Index, bytes]:
-    """Return what an index says, and its text.
+def read(path: Path) -> Stored:
+    """Return what an index says.
 
     Raises
     ------
@@ -198,13 +189,13 @@ def read(path: Path) -> tuple[Index, bytes]:
     """
     try:
         if not is_index(path, missing_ok=False):
-            return parse(b"", path), b""
+            return parse(b"", path)
         text = read_plain(path.resolve(), MOST_BYTES)
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be read: {error.strerror or error}", str(path)) from error
     if text is None:
         raise SubfilesError(f"{path}: is a damaged index: it is larger than {MOST_BYTES} B")
-    return parse(text, path), text
+    return parse(text, path)
 
 
 def is_index(path: Path, *, missing_ok: bool = True) -> bool:

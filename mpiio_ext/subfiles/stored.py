@@ -1,84 +1,64 @@
 """A logical file that is stored as several: its subfiles, what is wrong with them, and its bytes.
 
 Problem. Who reads, merges or removes such a file has to know first that each subfile is there, whole, and of this file
-and not of another. A folder of subfiles can have been copied in part, and an index can name anything.
+and not of another. A folder of subfiles can have been copied in part, and an index can name anything. Who opens a file
+for writing puts a new index in the place of the old one: a copy of it, and the old file that a hard link still names,
+go on to say that all is whole while the bytes change; and who removes one leaves the other without its subfiles.
 
 Algorithm. Each subfile is opened without following a link, and has to be a plain file that is named after the id of
-the index and its number. The size of the logical file follows from the lengths of the subfiles; the size that the
-index has is compared with it. Bytes are read by one vectored read of each subfile, which puts them in their places;
-units below `_FEW` bytes are put there by strides.
+the index and its number. Where the index has a size, each subfile has exactly its share of that; else the size of the
+logical file follows from the lengths of the subfiles. The indexes in the folders of index and subfiles are read; while
+two of them have one id and one folder of subfiles, the file is refused.
 
 Guarantees. A hole, and what is behind the end of a subfile, reads as zeros. What is wrong names the subfile.
 """
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 import errno
 import os
 import re
 import resource
-import threading
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mpiio_ext.errors import FileSystemError
+from mpiio_ext.common.files import read_plain
+from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.subfiles import index
-from mpiio_ext.subfiles.findings import Finding
-from mpiio_ext.subfiles.index import FOLDER, WHOLE, Index, Striping
-from mpiio_ext.subfiles.openers import READ, NotPlainError, open_plain, opened
+from mpiio_ext.subfiles.index import FOLDER, MOST_BYTES, MOST_SIZE, WRITING, Stored, Striping, SubfilesError
+from mpiio_ext.subfiles.openers import NotPlainError, is_written, open_plain, opened, state_words
 
-#: Units below so many bytes are moved by strides.
+#: Units below so many bytes are put in their places by strides.
 _FEW = 256
-#: Buffers of one vectored read, and descriptors that are left to others.
-_MOST_PARTS, _OTHERS = 1024, 128
+#: Indexes that have not got their name yet: that the library makes, and of a file that is staged.
+_PART = re.compile(r"\..+(\.index-[0-9a-f]{16}|\.staging)", re.DOTALL)
+#: Lines of a refusal.
+_MOST_LINES = 10
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """A file that is stored as several, as its index has it.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong with a file.
 
     Attributes
     ----------
-    path : the logical name; the index is there.
-    index_path : the file that names the subfiles.
-    index_text : its content.
-    layout : whose: "own" or "hdf5".
-    state : `WHOLE` or `WRITING`.
-    striping : unit and count.
-    size : bytes of the logical file; None where the index does not have it.
-    ident : what all subfiles have in their names.
-    subfiles : their paths, in their order.
+    kind : "missing", "unreadable", "short", "too long", "foreign", "shared" or "writing".
+    path : of the subfile, the folder or the index.
+    words : what is wrong with it.
     """
 
+    kind: str
     path: Path
-    index_path: Path
-    index_text: bytes
-    layout: str
-    state: str
-    striping: Striping
-    size: int | None
-    ident: str
-    subfiles: tuple[Path, ...]
+    words: str
 
-    def name_of(self, number: int) -> str:
-        """Return what the last part of a subfile's path has to be, or begins with."""
-        if self.layout == "hdf5":
-            from mpiio_ext.subfiles import hdf5
-
-            return hdf5.subfile_name(self.index_path.name, self.ident, number, self.striping.count)
-        return f"{self.ident}.{number}"
-
-    def is_named(self, number: int) -> bool:
-        """Return whether a subfile has its name; a trial may be behind it, by which the library chooses a server."""
-        rest = self.subfiles[number].name.removeprefix(name := self.name_of(number))
-        whole = self.subfiles[number].name == name
-        return whole or (self.layout == "own" and re.fullmatch(r"\.[1-9][0-9]?", rest) is not None)
+    def __str__(self) -> str:
+        return f"{self.path}: {self.words}"
 
 
-def find(path: Path, layout: str = "own") -> Stored:
+def find(path: Path) -> Stored:
     """Return the file that has an index at a path.
 
     Raises
@@ -86,20 +66,11 @@ def find(path: Path, layout: str = "own") -> Stored:
     SubfilesError, FileSystemError
         There is no index, it is damaged, or it cannot be read.
     """
-    if layout == "hdf5":
-        from mpiio_ext.subfiles import hdf5
-
-        config = hdf5.find(path)
-        return Stored(path=config.file, index_path=config.path, index_text=config.text, layout=layout, state=WHOLE,
-                      striping=config.striping, size=None, ident=config.inode, subfiles=config.subfiles)  # fmt: skip
-    found, text = index.read(path)
-    target = path.resolve()
-    return Stored(path=path, index_path=path, index_text=text, layout=layout, state=found.state,
-                  striping=found.striping, size=found.size, ident=found.ident,
-                  subfiles=_places(target, found.subfiles))  # fmt: skip
+    found = index.read(path)
+    return dataclasses.replace(found, subfiles=_places(path.resolve(), found.subfiles))
 
 
-def _places(target: Path, names: Sequence[str]) -> tuple[Path, ...]:
+def _places(target: Path, names: Sequence[Path]) -> tuple[Path, ...]:
     """Return where subfiles are: in the folder that is called after the index, if the first is there; else as named.
 
     Who has renamed index and folder has not changed the text of the index.
@@ -110,21 +81,18 @@ def _places(target: Path, names: Sequence[str]) -> tuple[Path, ...]:
     return tuple(own / path.name for path in named)
 
 
-def index_of(stored: Stored, folder: Path | None) -> Index:
-    """Return the index of a file whose subfiles are where they are; paths in `folder` are relative to it."""
-    names = [path.relative_to(folder) if folder is not None and path.is_relative_to(folder) else path
-             for path in stored.subfiles]  # fmt: skip
-    return dataclasses.replace(index.parse(stored.index_text), subfiles=tuple(map(str, names)))
-
-
-def examine(stored: Stored) -> tuple[list[int], list[Finding]]:
+def _examine(stored: Stored) -> tuple[list[int], list[Finding]]:
     """Return the lengths of the subfiles, and all that is wrong but the state; a missing one has length 0."""
-    lengths, wrong, seen = [], [], dict[tuple[int, int], Path]()
+    if not os.path.lexists(stored.folder):
+        words = (f"the folder {stored.folder} that this index names is missing: was one of the two moved or renamed? "
+                 "Put it back: beside the index, called after it")  # fmt: skip
+        return [0] * len(stored.subfiles), [Finding("missing", stored.path, words)]
+    lengths, wrong, seen = list[int](), list[Finding](), dict[tuple[int, int], Path]()
     for number, path in enumerate(stored.subfiles):
         length = 0
         if not stored.is_named(number):
-            wrong.append(Finding("foreign", path, f"is a subfile of another file, or another one of this: subfile "
-                                 f"{number} is called {stored.name_of(number)}"))  # fmt: skip
+            words = f"is a subfile of another file: subfile {number} is called {stored.ident}.{number}"
+            wrong.append(Finding("foreign", path, words))
         try:
             with opened(path) as descriptor:
                 status = os.fstat(descriptor)
@@ -132,179 +100,161 @@ def examine(stored: Stored) -> tuple[list[int], list[Finding]]:
             other = seen.setdefault((status.st_dev, status.st_ino), path)
             if other is not path:
                 wrong.append(Finding("foreign", path, f"is the same file as {other}"))
+            elif stored.size is not None:
+                wrong += _wrong_length(path, length, stored.striping.length(number, stored.size), stored.size)
         except FileNotFoundError:
             wrong.append(Finding("missing", path, "is missing"))
+        except NotPlainError as error:
+            wrong.append(Finding("foreign", path, str(error.strerror)))
         except OSError as error:
-            kind = "foreign" if isinstance(error, NotPlainError) else "unreadable"
-            wrong.append(Finding(kind, path, f"{'' if kind == 'foreign' else 'cannot be read: '}{error.strerror}"))
+            wrong.append(Finding("unreadable", path, f"cannot be read: {error.strerror}"))
         lengths.append(length)
-    return lengths, [*wrong, *_wrong_lengths(stored, lengths, {finding.path for finding in wrong})]
+    return lengths, wrong
+
+
+def _wrong_length(path: Path, length: int, share: int, size: int) -> list[Finding]:
+    """Return what is wrong with the length of a subfile: it has to be exactly its share of the size."""
+    if length == share:
+        return []
+    kind, word = ("short", "short") if length < share else ("too long", "long")
+    return [Finding(kind, path, f"is too {word}: {length:,} B; its share of {size:,} B is {share:,} B")]
 
 
 def size_of(stored: Stored, lengths: Sequence[int]) -> int:
-    """Return the bytes of the logical file by the lengths of its subfiles."""
+    """Return the bytes of the logical file, by the lengths of its subfiles where the index does not have them."""
+    if stored.size is not None:
+        return stored.size
     return max(stored.striping.end(number, length) for number, length in enumerate(lengths))
 
 
-def _wrong_lengths(stored: Stored, lengths: Sequence[int], known: set[Path]) -> Iterator[Finding]:
-    """Yield the subfiles that have not exactly their share of the size."""
-    if stored.size is None:
-        return
-    for number, (path, length) in enumerate(zip(stored.subfiles, lengths, strict=True)):
-        share = stored.striping.length(number, stored.size)
-        if length != share and path not in known:
-            kind = "short" if length < share else "too long"
-            said = f"{_bytes(length)}; its share of {_bytes(stored.size)} is {_bytes(share)}"
-            words = f"is too {kind.split()[-1]}: {said}"
-            yield Finding(kind, path, words)
+def refuse_shared(stored: Stored) -> None:
+    """Raise `SubfilesError` where another index in the folders of index and subfiles has the subfiles, too."""
+    own, place = stored.path.resolve(), stored.folder.resolve()
+    for folder in dict.fromkeys((own.parent, place.parent)):
+        with contextlib.suppress(OSError):  # who cannot read it cannot see others
+            for path in sorted(folder.iterdir()):
+                if path != own and _has(path, stored.ident, place):
+                    raise SubfilesError(f"{stored.path}: its subfiles are those of {path}, too, a copy of its index or "
+                                        "a hard link: remove the one that is not the file (plain rm)")  # fmt: skip
 
 
-def _bytes(count: int) -> str:
-    return f"{count:,} B"
+def _has(path: Path, ident: str, place: Path) -> bool:
+    """Return whether a file is an index with this id and folder of subfiles; links by name (symbolic ones) are none."""
+    with contextlib.suppress(MpiioExtError, OSError):  # damaged, or it has gone
+        if not stat.S_ISREG(path.lstat().st_mode) or _PART.fullmatch(path.name) or not index.is_index(path):
+            return False
+        return ident.encode() in (read_plain(path, MOST_BYTES) or b"") and find(path).folder.resolve() == place
+    return False
 
 
-class Files:
-    """Descriptors of subfiles: opened when they are needed, and no more at a time than the system permits."""
-
-    def __init__(self, paths: Sequence[Path], flags: int = READ) -> None:
-        self._paths, self._flags, self._lock = paths, flags, threading.Lock()
-        self._most = max(8, _descriptors() - _OTHERS)
-        self._open: collections.OrderedDict[int, int] = collections.OrderedDict()
-        self._used: collections.Counter[int] = collections.Counter()
-
-    @contextlib.contextmanager
-    def use(self, number: int) -> Iterator[int]:
-        """Give the descriptor of a subfile to the block."""
-        with self._lock:
-            if number not in self._open:
-                try:
-                    self._open[number] = open_plain(self._paths[number], self._flags)
-                except OSError as error:
-                    words = f"cannot be opened: {error.strerror}"
-                    raise FileSystemError(error.errno, words, str(self._paths[number])) from error
-            self._open.move_to_end(number)
-            self._used[number] += 1
-            descriptor = self._open[number]
-        try:
-            yield descriptor
-        finally:
-            with self._lock:
-                self._used[number] -= 1
-                idle = [one for one in self._open if not self._used[one]] if len(self._open) > self._most else []
-                for one in idle[: len(self._open) - self._most]:
-                    os.close(self._open.pop(one))
-
-    def close(self) -> None:
-        """Close them."""
-        with self._lock:
-            for descriptor in self._open.values():
-                os.close(descriptor)
-            self._open.clear()
-
-    def __enter__(self) -> Files:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+def problems(stored: Stored) -> tuple[list[int], list[Finding]]:
+    """Return the lengths of the subfiles, and all that is wrong: state, other indexes and subfiles."""
+    lengths, wrong = _examine(stored)
+    if stored.state == WRITING:
+        wrong.insert(0, Finding("writing", stored.path, state_words(stored)))
+    try:
+        refuse_shared(stored)
+    except SubfilesError as error:
+        wrong.insert(0, Finding("shared", stored.path, str(error).removeprefix(f"{stored.path}: ")))
+    return lengths, wrong
 
 
-def _descriptors() -> int:
-    """Return how many descriptors this process may have, after it has asked for all that it can get."""
+def usable(stored: Stored, *, unfinished: bool = False) -> int:
+    """Return the size of the logical file.
+
+    Raises
+    ------
+    SubfilesError
+        A subfile is missing, short, too long or foreign, the file is still written, or another index has its subfiles.
+    """
+    lengths, wrong = problems(stored)
+    if unfinished and not is_written(stored):
+        wrong = [one for one in wrong if one.kind != "writing"]
+    if wrong:
+        lines = [str(one) for one in wrong[:_MOST_LINES]]
+        if len(wrong) > _MOST_LINES:
+            lines.append(f"{stored.path}: and {len(wrong) - _MOST_LINES} more; "
+                         "`mpiio-ext subfiles check` names them all")  # fmt: skip
+        raise SubfilesError("\n".join(lines))
+    size = size_of(stored, lengths)
+    if size > MOST_SIZE:
+        raise SubfilesError(f"{stored.path}: has bytes at {size:,}, which is more than a file can have")
+    return size
+
+
+def foreign_in(stored: Stored) -> list[str]:
+    """Return the names of what is in the folder of a file's subfiles, and none of them."""
+    known = {path.name for path in stored.subfiles}
+    with contextlib.suppress(OSError):
+        return sorted(set(os.listdir(stored.folder)) - known) if stored.folder.name.endswith(FOLDER) else []  # noqa: PTH208
+    return []
+
+
+def open_all(paths: Sequence[Path]) -> list[int]:
+    """Return descriptors of subfiles, for which as many as the system permits are asked for.
+
+    Raises
+    ------
+    FileSystemError
+        One cannot be opened; none is open then.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(hard if hard > 0 else 1 << 16, 1 << 16)
     with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(wanted, soft), hard))
-        soft = max(wanted, soft)
-    return soft if soft > 0 else 1 << 16
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 1 << 20)) if hard > 0 else soft, hard))
+    found = list[int]()
+    for path in paths:
+        try:
+            found.append(open_plain(path))
+        except OSError as error:
+            close_all(found)
+            raise FileSystemError(error.errno, f"cannot be opened: {error.strerror}", str(path)) from error
+    return found
 
 
-def read_rows(files: Files, striping: Striping, row: int, rows: int) -> bytearray:
-    """Return rows of the logical file; a row is one unit of each subfile."""
-    unit, count = striping.unit, striping.count
-    buffer = bytearray(rows * unit * count)
-    for number in range(count):
-        with files.use(number) as descriptor:
-            if unit >= _FEW:
-                _read_parts(descriptor, _parts(buffer, striping, number, rows), row * unit)
-                continue
-            data = read_at(descriptor, row * unit, rows * unit)
-        for byte in range(unit):
-            buffer[number * unit + byte :: unit * count] = data[byte::unit]
-    return buffer
+def close_all(descriptors: Sequence[int]) -> None:
+    """Close them."""
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
-def of_rows(striping: Striping, number: int, buffer: bytearray) -> bytearray:
-    """Return what a subfile has of rows of the logical file."""
-    unit, count = striping.unit, striping.count
-    rows = len(buffer) // (unit * count)
-    if unit >= _FEW:
-        return bytearray().join(_parts(buffer, striping, number, rows))
-    data = bytearray(rows * unit)
-    for byte in range(unit):
-        data[byte::unit] = buffer[number * unit + byte :: unit * count]
-    return data
-
-
-def _parts(buffer: bytearray, striping: Striping, number: int, rows: int) -> list[memoryview]:
-    view, unit = memoryview(buffer), striping.unit
-    step = unit * striping.count
-    return [view[row * step + number * unit : row * step + (number + 1) * unit] for row in range(rows)]
-
-
-def _read_parts(descriptor: int, parts: list[memoryview], place: int) -> None:
-    """Fill buffers from a place on; behind the end of the file they stay as they are."""
-    parts = parts[::-1]
-    while parts:
-        some = parts[: -_MOST_PARTS - 1 : -1]
-        done = os.preadv(descriptor, some, place)
-        if done == 0:
-            return
-        place += done
-        _leave(parts, done)
-
-
-def _leave(parts: list[memoryview], done: int) -> None:
-    """Take bytes that are done off the end of buffers in reverse order."""
-    while done:
-        if len(parts[-1]) <= done:
-            done -= len(parts.pop())
-        else:
-            parts[-1] = parts[-1][done:]
-            done = 0
-
-
-def read_at(descriptor: int, place: int, length: int) -> bytearray:
-    """Return bytes of a file; behind its end they are zeros."""
-    buffer = bytearray(length)
-    _read_parts(descriptor, [memoryview(buffer)], place)
-    return buffer
-
-
-def write_at(descriptor: int, data: memoryview, place: int) -> None:
-    """Write bytes to a place, all of them."""
-    while data:
-        done = os.pwrite(descriptor, data, place)
-        data, place = data[done:], place + done
-
-
-def read_range(files: Files, striping: Striping, offset: int, length: int) -> bytearray:
+def read_range(descriptors: Sequence[int], striping: Striping, offset: int, length: int) -> bytearray:
     """Return bytes of the logical file; where nothing was written they are zeros."""
-    unit, count = striping.unit, striping.count
-    if length <= 0:
-        return bytearray()
-    first, last = offset // unit, (offset + length - 1) // unit
-    if last - first >= count and unit * count <= length:
-        row = first // count
-        begin = row * unit * count
-        return read_rows(files, striping, row, last // count - row + 1)[offset - begin : offset - begin + length]
-    buffer = bytearray(length)
-    view = memoryview(buffer)
-    for one in range(first, last + 1):
-        begin, end = max(offset, one * unit), min(offset + length, (one + 1) * unit)
-        number, place = striping.place(begin)
-        with files.use(number) as descriptor:
-            _read_parts(descriptor, [view[begin - offset : end - offset]], place)
-    return buffer
+    unit, row_bytes, end = striping.unit, striping.unit * striping.count, offset + max(length, 0)
+    if row_bytes <= length:
+        row = offset // row_bytes
+        begin = offset - row * row_bytes
+        return _read_rows(descriptors, striping, row, -(-end // row_bytes) - row)[begin : begin + length]
+    found = bytearray()
+    while offset < end:
+        number, place = striping.place(offset)
+        some = min(end - offset, unit - offset % unit)
+        found += _read_at(descriptors[number], place, some)
+        offset += some
+    return found
+
+
+def _read_rows(descriptors: Sequence[int], striping: Striping, row: int, rows: int) -> bytearray:
+    """Return rows of the logical file; a row is one unit of each subfile."""
+    unit, row_bytes = striping.unit, striping.unit * striping.count
+    found = bytearray(rows * row_bytes)
+    for number, descriptor in enumerate(descriptors):
+        data, begin = _read_at(descriptor, row * unit, rows * unit), number * unit
+        if unit < _FEW:
+            for byte in range(unit):
+                found[begin + byte :: row_bytes] = data[byte::unit]
+            continue
+        for one in range(rows):
+            found[begin + one * row_bytes : begin + one * row_bytes + unit] = data[one * unit : (one + 1) * unit]
+    return found
+
+
+def _read_at(descriptor: int, place: int, length: int) -> bytearray:
+    """Return bytes of a file; behind its end they are zeros."""
+    found, done = bytearray(length), 0
+    view = memoryview(found)
+    while done < length and (some := os.preadv(descriptor, [view[done:]], place + done)):
+        done += some
+    return found
 
 
 def extents(descriptor: int, begin: int, end: int) -> Iterator[tuple[int, int]]:

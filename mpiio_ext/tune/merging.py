@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpiio_ext.common.files import put_in_place
+from mpiio_ext.common.files import replacing
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.setting import BASELINE, Setting
@@ -57,26 +57,17 @@ def plain(path: Path) -> tuple[float, str]:
     MpiioExtError, OSError
         It cannot be merged; index and subfiles are as they were.
     """
-    from mpiio_ext.subfiles import merge
-    from mpiio_ext.subfiles.journal import beside
+    from mpiio_ext.subfiles.merge import merge
     from mpiio_ext.subfiles.remove import remove_subfiles
-    from mpiio_ext.subfiles.stored import find
 
-    final, stored = path.resolve(), find(path)
-    part = beside(final, ".tuned")
-
-    def still(*_: object, **__: object) -> None:
+    def still(_: int) -> None:
         """Show nothing: the bar is that of all runs."""
 
     begin_s = time.monotonic()
-    try:
-        done = merge.merge(path, part, advance=lambda _: still)
+    with replacing(path, durable=False) as part:
+        done = merge(path, part, advance=lambda _: still)
         took_s = time.monotonic() - begin_s
-        put_in_place(part, final)
-    finally:
-        for left in (part, beside(part, merge.PART), beside(part, merge.JOURNAL)):
-            left.unlink(missing_ok=True)
-    remove_subfiles(stored.subfiles)
+    remove_subfiles(done.stored)
     return took_s, done.method
 
 

@@ -2,7 +2,7 @@
 
 One launch for all: ranks write files that are stored as several, by collective and by independent calls, with holes,
 and longer and shorter ones again; others are killed. Each is merged, and has to be what the MPI program
-says that it is. What `split` has made is read and changed by ranks without a hint.
+says that it is. Files that are made by the format alone are read and changed by ranks without a hint.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import pytest
 
 from support.cases import Case, Cases
 from support.launch import base_environment, python_run
-from support.made_subfiles import command
+from support.made_subfiles import command, make
 
 pytestmark = pytest.mark.mpi
 
@@ -86,7 +87,7 @@ CASES = {
                environment={"MPIOX_HINTS": HINTS + (DELEGATES if name.endswith("delegates") else "")})
     for name, (text, _, _) in WRITERS.items()
 }  # fmt: skip
-#: Reads what `split` has made, changes it, and says what it has then.
+#: Reads such a file, changes it, and says what it has then.
 READER = """
 import sys
 import numpy as np
@@ -178,14 +179,16 @@ def expected(name: str) -> bytes:
 def test_what_programs_have_written_is_merged(name: str, written: Cases) -> None:
     path = written.result(name).folder / "file"
     assert path.read_bytes().startswith(b"mpiio_ext subfiles 1\n")
-    found = json.loads(command("info", path, "--json").stdout)
+    (found,) = json.loads(command("check", path, "--json").stdout)
     assert (found["state"], found["unit_bytes"], found["count"]) == ("whole", 1000, 4) and not found["problems"]
-    assert command("check", path).exit_code == 0
-    done = command("merge", path, "-o", path.with_name("plain"), "--verify")
+    done = command("merge", path, "-o", path.with_name("plain"))
     assert done.exit_code == 0 and path.with_name("plain").read_bytes() == expected(name), done.output
+    copy = path.with_name("copy")
+    shutil.copy(path, copy)
+    shutil.copytree(f"{path}.subfiles", f"{copy}.subfiles")
+    assert command("rm", copy).exit_code == 0 and not list(path.parent.glob("copy*"))
     assert command("merge", path, "--in-place").exit_code == 0 and path.read_bytes() == expected(name)
-    assert command("split", path, "--in-place", "--count", 4, "--unit", 1000).exit_code == 0
-    assert command("rm", path).exit_code == 0 and not path.exists()
+    assert not list(path.parent.glob("*.subfiles"))
 
 
 def run(code: str, ranks: int, path: pathlib.Path, **environment: str) -> None:
@@ -194,18 +197,17 @@ def run(code: str, ranks: int, path: pathlib.Path, **environment: str) -> None:
     python_run([script, path], ranks, env=environment, timeout_s=60)
 
 
-def test_what_was_split_is_read_and_changed_by_programs(tmp_path: pathlib.Path, extension: str) -> None:
+def test_what_the_format_says_is_read_and_changed_by_programs(tmp_path: pathlib.Path, extension: str) -> None:
     path = tmp_path / "file"
     data = bytes(range(256)) * 300 + b"end"
-    for name in ("file", "file.plain"):
-        (tmp_path / name).write_bytes(data)
-    assert command("split", path, "--in-place", "--count", 3, "--unit", 512).exit_code == 0
+    make(path, {0: data}, len(data), 512, 3)
+    (tmp_path / "file.plain").write_bytes(data)
     run(READER, 3, path)
     assert command("check", path).exit_code == 0
     changed = bytearray(data)
     for rank in range(3):
         changed[200 * rank : 200 * rank + 100] = bytes([65 + rank]) * 100
-    assert command("merge", path, "--in-place", "--verify").exit_code == 0 and path.read_bytes() == changed
+    assert command("merge", path, "--in-place").exit_code == 0 and path.read_bytes() == changed
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

@@ -25,10 +25,7 @@ UNUSABLE = {
     "hints": "cb_nods",
     "layout": "none",
     "subfiles merge": "text",
-    "subfiles split": "none --count 2",
-    "subfiles info": "text",
     "subfiles check": "text",
-    "subfiles mv": "text none",
     "subfiles rm": "text",
     "subfiles mount": "text text",
     "bench": "--dry-run --workload nosuch",
@@ -111,10 +108,10 @@ def test_commands_without_json_print_no_results() -> None:
     flagged = {words for words, command in COMMANDS.items() if any("--json" in one.opts for one in command.params)}
     files = {"report", "bench", "bench explore", "bench arbitration", "pioneer all", "pioneer timeline", "pioneer path",
              "pioneer profile", "pioneer synthesize", "analyze", "analyze init", "analyze report",
-             "analyze connector convert", "analyze connector site", "subfiles merge", "subfiles split"}  # fmt: skip
+             "analyze connector convert", "analyze connector site", "subfiles merge"}  # fmt: skip
     texts = {"bench slurm", "completion", "delegates arbiter slurm-script", "pioneer show"}
     programs = {"run", "trace", "pioneer replay", "delegates arbiter", "delegates arbiter slurm-watch"}
-    status = {"delegates recover", "delegates wait", "subfiles mv", "subfiles rm", "subfiles mount"}
+    status = {"delegates recover", "delegates wait", "subfiles rm", "subfiles mount"}
     assert set(COMMANDS) - flagged == files | texts | programs | status
 
 

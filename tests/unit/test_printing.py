@@ -71,7 +71,7 @@ def test_names_reach_no_terminal_raw(words: list[str], tmp_path: Path) -> None:
     assert not {"\x1b", "\x07", "\x9b"} & set(text), text
 
 
-@pytest.mark.parametrize("words", [["subfiles", "info"], ["layout"], ["pioneer", "path", "-o", "x.json"],
+@pytest.mark.parametrize("words", [["subfiles", "check"], ["layout"], ["pioneer", "path", "-o", "x.json"],
                                    ["pioneer", "show"], ["analyze", "connector", "show"],
                                    ["report", "-o", "x"]])  # fmt: skip
 def test_a_name_begins_no_line_of_ours(words: list[str], tmp_path: Path) -> None:

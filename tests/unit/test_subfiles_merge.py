@@ -1,4 +1,4 @@
-"""Merge and split against a plain model: bytes, sizes, holes, names, refusals; what is asked for is there or nothing.
+"""Merges against a plain model: bytes, sizes, holes, names, refusals; what is asked for is there or nothing.
 
 Files are made by `support.made_subfiles`, byte by byte. The model of a logical file is its runs of bytes and its size.
 """
@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import pathlib
-import resource
 import shutil
 import subprocess
 
@@ -18,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.subfiles.index import Striping
-from mpiio_ext.subfiles.stored import Files, find, read_range
+from mpiio_ext.subfiles.stored import close_all, find, open_all, read_range
 from support import fuzz, strangers, tiers
 from support.made_subfiles import IDENT, child, command, content, index_text, make
 
@@ -42,10 +41,10 @@ def files(draw: st.DrawFn) -> tuple[dict[int, bytes], int, int, int]:
     return runs, size, unit, count
 
 
-@given(files(), st.booleans(), st.data())
+@given(files(), st.data())
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_merge_and_split_against_a_plain_file(
-    tmp_path: pathlib.Path, drawn: tuple[dict[int, bytes], int, int, int], verified: bool, data: st.DataObject
+def test_merge_against_a_plain_file(
+    tmp_path: pathlib.Path, drawn: tuple[dict[int, bytes], int, int, int], data: st.DataObject
 ) -> None:
     runs, size, unit, count = drawn
     folder = tmp_path / "one"
@@ -53,22 +52,19 @@ def test_merge_and_split_against_a_plain_file(
     folder.mkdir()
     make(folder / "f", runs, size, unit, count)
     whole = content(runs, size)
-    done = command("merge", folder / "f", "-o", folder / "plain", *(["--verify"] if verified else []))
+    done = command("merge", folder / "f", "-o", folder / "plain")
     assert done.exit_code == 0 and (folder / "plain").read_bytes() == whole, done.output
-    done = command("split", folder / "plain", "--count", count, "--unit", unit, "-o", folder / "g", "--verify")
-    assert done.exit_code == 0, done.output
-    stored = find(folder / "g")
+    stored = find(folder / "f")
     assert (stored.striping, stored.size) == (Striping(unit, count), size)
-    for number, path in enumerate(stored.subfiles):
-        assert path.read_bytes() == (folder / "f.subfiles" / f"{IDENT}.{number}").read_bytes()
-    assert command("check", folder / "g", folder / "f").exit_code == 0
-    with Files(stored.subfiles) as opened:
-        for _ in range(3):
-            begin = data.draw(st.integers(0, size))
-            length = data.draw(st.integers(0, size - begin))
-            assert read_range(opened, stored.striping, begin, length) == whole[begin : begin + length]
-    assert command("rm", folder / "g").exit_code == 0
-    assert {one.name for one in folder.iterdir()} == {"f", "f.subfiles", "plain"}
+    assert command("check", folder / "f").exit_code == 0
+    opened = open_all(stored.subfiles)
+    for _ in range(3):
+        begin = data.draw(st.integers(0, size))
+        length = data.draw(st.integers(0, size - begin))
+        assert read_range(opened, stored.striping, begin, length) == whole[begin : begin + length]
+    close_all(opened)
+    assert command("rm", folder / "f").exit_code == 0
+    assert {one.name for one in folder.iterdir()} == {"plain"}
 
 
 @pytest.fixture(autouse=True)
@@ -85,14 +81,12 @@ def test_the_extremes(unit: int, count: int, tmp_path: pathlib.Path) -> None:
     size = (3 << 20) + 1
     data = fuzz.data(min(1 << 20, 3000 * unit))
     make(tmp_path / "f", {size - len(data): data, 5: b"begin"}, size, unit, count)
-    assert command("merge", tmp_path / "f", "--in-place", "--verify").exit_code == 0
-    assert (tmp_path / "f").read_bytes() == content({size - len(data): data, 5: b"begin"}, size)
+    whole = content({size - len(data): data, 5: b"begin"}, size)
+    assert command("merge", tmp_path / "f", "-o", tmp_path / "g").exit_code == 0
+    assert (tmp_path / "g").read_bytes() == whole
+    (tmp_path / "g").unlink()
+    assert command("merge", tmp_path / "f", "--in-place").exit_code == 0 and (tmp_path / "f").read_bytes() == whole
     assert [one.name for one in tmp_path.iterdir()] == ["f"]
-    done = command("split", tmp_path / "f", "--in-place", "--unit", unit, "--count", count, "--verify")
-    assert done.exit_code == 0 and command("check", tmp_path / "f").exit_code == 0, done.output
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["f", "f.subfiles"]
-    assert command("merge", tmp_path / "f", "-o", tmp_path / "f2").exit_code == 0
-    assert (tmp_path / "f2").read_bytes() == content({size - len(data): data, 5: b"begin"}, size)
 
 
 @pytest.mark.parametrize(("unit", "count"), [(1 << 20, 3), (4 * K, 3)])
@@ -101,11 +95,8 @@ def test_a_sparse_file_stays_sparse(unit: int, count: int, tmp_path: pathlib.Pat
     size = (4 << 40) + 12345
     runs = {0: b"first", (1 << 40) + 7: b"x" * 9000, size - 3: b"end"}
     make(tmp_path / "f", runs, size, unit, count)
-    assert "compared" in command("merge", tmp_path / "f", "-o", tmp_path / "g", "--verify").stdout
-    done = command("split", tmp_path / "g", "-o", tmp_path / "h", "--count", count, "--unit", unit, "--verify")
-    assert done.exit_code == 0, done.output
-    for path in (tmp_path / "g", *find(tmp_path / "h").subfiles):
-        assert path.stat().st_blocks * 512 < 1 << 20
+    assert command("merge", tmp_path / "f", "-o", tmp_path / "g").exit_code == 0
+    assert (tmp_path / "g").stat().st_blocks * 512 < 1 << 20
     with (tmp_path / "g").open("rb") as stream:
         assert os.fstat(stream.fileno()).st_size == size
         assert all(os.pread(stream.fileno(), len(data), begin) == data for begin, data in runs.items())
@@ -117,29 +108,22 @@ def test_a_sparse_file_stays_sparse(unit: int, count: int, tmp_path: pathlib.Pat
 ], ids=ascii)  # fmt: skip
 def test_names_with_special_bytes(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    pathlib.Path("plain").write_bytes(b"0123456789" * 1000)
-    path = pathlib.Path(name)
-    assert command("split", "plain", "--count", 3, "--unit", 64, "-o", path, "--verify").exit_code == 0
-    text = path.read_bytes()
-    assert text == index_text(name, 64, 3, 10_000, ident=find(path).ident)
-    for verb in (["check"], ["info"]):
-        assert command(*verb, "--", path).exit_code == 0
+    path, data = pathlib.Path(name), b"0123456789" * 1000
+    make(path, {0: data}, len(data), 64, 3)
+    assert command("check", "--", path).exit_code == 0
     assert command("merge", "-o", "again", "--", path).exit_code == 0
     assert command("merge", "--in-place", "--", path).exit_code == 0
-    assert path.read_bytes() == pathlib.Path("again").read_bytes() == b"0123456789" * 1000
-    assert {one.name for one in tmp_path.iterdir()} == {"plain", "again", name}
+    assert path.read_bytes() == pathlib.Path("again").read_bytes() == data
+    assert {one.name for one in tmp_path.iterdir()} == {"again", name}
 
 
 def test_what_is_done_where_nothing_is_said(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "f").write_bytes(b"abcdefg")
+    make(tmp_path / "f", {0: b"abcdefg"}, 7, 1 << 20, 2)
     (tmp_path / "f").chmod(0o640)
-    done = command("split", tmp_path / "f", "--count", 2)
-    assert done.stdout == f"{tmp_path}/f.split: 7 B in 2 subfiles (copy_file_range)\n" and not done.stderr
-    done = command("merge", tmp_path / "f.split")
-    assert done.stdout == f"{tmp_path}/f.split.merged: 7 B (copy_file_range)\n" and not done.stderr
-    assert {one.name: one.stat().st_mode & 0o777 for one in tmp_path.iterdir() if one.is_file()} == dict.fromkeys(
-        ("f", "f.split", "f.split.merged"), 0o640)  # fmt: skip
-    assert command("merge", tmp_path / "f.split", "-o", "x", "--in-place").exit_code == 2
+    done = command("merge", tmp_path / "f")
+    assert done.stdout.startswith(f"{tmp_path}/f.merged: 7 B (") and not done.stderr
+    assert (tmp_path / "f.merged").stat().st_mode & 0o777 == 0o640
+    assert command("merge", tmp_path / "f", "-o", "x", "--in-place").exit_code == 2
 
 
 def damage(tmp_path: pathlib.Path, what: str) -> pathlib.Path:
@@ -200,25 +184,19 @@ def test_what_is_wrong_with_a_subfile_is_said(what: str, kind: str, words: str, 
 
 @pytest.mark.parametrize("count", [1, 100, 4096])
 def test_many_wrong_ones_are_few_lines(count: int, tmp_path: pathlib.Path) -> None:
-    """A folder that is not there is one line, and so are missing subfiles; of others ten are named."""
+    """A folder that is not there is one line; of others a merge names ten."""
     folder = tmp_path / "f.subfiles"
     (tmp_path / "f").write_bytes(index_text("f", 64, count, 64 * count))
-    words = f"{tmp_path}/f: the folder {folder} that this index speaks of is not there: was one of the two moved"
-    for verb, status in (("merge", 2), ("check", 1), ("info", 0), ("mv", 2)):
-        done = command(verb, tmp_path / "f", *([tmp_path / "g"] if verb == "mv" else []))
-        assert done.exit_code == status and done.output.count(words) == 1 and len(done.output) < 4000 + 200 * count
-    assert len(command("check", tmp_path / "f").stdout.splitlines()) == 1
+    words = f"{tmp_path}/f: the folder {folder} that this index names is missing: was one of the two moved"
+    for verb, status in (("merge", 2), ("check", 1)):
+        done = command(verb, tmp_path / "f")
+        assert done.exit_code == status and done.output.count(words) == 1 and len(done.output.splitlines()) == 1
     folder.mkdir()
-    for verb in ("merge", "check"):
-        line, *more = command(verb, tmp_path / "f").output.splitlines()
-        assert not more and (f": {count:,} of {count:,} subfiles are missing in {folder}: {IDENT}.0, {IDENT}.1" in line
-                             or (count == 1 and f"{IDENT}.0: is missing" in line))  # fmt: skip
-    for number in range(count):
-        (folder / f"{IDENT}.{number}").write_bytes(b"")
     done = command("merge", tmp_path / "f")
     assert done.exit_code == 2 and len(done.stderr.splitlines()) == min(count, 11)
-    said = f"{tmp_path}/f: and {count - 10} more; `mpiio-ext subfiles check` names them all"
-    assert count == 1 or said in done.stderr
+    assert f"{IDENT}.0: is missing" in done.stderr
+    more = f"{tmp_path}/f: and {count - 10} more; `mpiio-ext subfiles check` names them all"
+    assert count == 1 or more in done.stderr
     assert len(command("check", tmp_path / "f").stdout.splitlines()) == count
 
 
@@ -255,7 +233,7 @@ def test_a_file_that_is_not_whole(tmp_path: pathlib.Path) -> None:
     done = command("merge", tmp_path / "f", "--unfinished")
     assert done.exit_code == 0 and "was not closed" in done.stderr
     assert (tmp_path / "f.merged").read_bytes() == content(runs, 230)
-    found = json.loads(command("info", tmp_path / "f", "--json").stdout)
+    (found,) = json.loads(command("check", tmp_path / "f", "--json").stdout)
     assert (found["state"], found["unit_bytes"], found["count"], found["size_bytes"]) == ("writing", 64, 3, 230)
 
 
@@ -276,34 +254,6 @@ def test_a_file_that_is_being_written(tmp_path: pathlib.Path) -> None:
     assert command("rm", tmp_path / "f").exit_code == 0 and not list(tmp_path.iterdir())
 
 
-def test_a_copy_of_an_index_is_not_the_file(tmp_path: pathlib.Path) -> None:
-    """The subfiles are those of the first. Where it is gone, or only a link, there is no other."""
-    make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
-    shutil.copy(tmp_path / "f", tmp_path / "g")
-    for words in (["rm"], ["merge", "--in-place"]):
-        done = command(*words, tmp_path / "g")
-        assert done.exit_code == 2 and f"is a copy of the index of {tmp_path / 'f'}" in done.stderr, done.output
-    assert command("check", tmp_path / "f").exit_code == 0
-    assert command("merge", tmp_path / "g", "-o", tmp_path / "h").exit_code == 0
-    (tmp_path / "f").rename(tmp_path / "i")
-    (tmp_path / "f").symlink_to("i")
-    (tmp_path / "g").unlink()
-    assert command("merge", "--in-place", tmp_path / "i").exit_code == 0
-    assert (tmp_path / "i").read_bytes() == (tmp_path / "h").read_bytes() == b"x" * 600
-
-
-def test_split_refuses_a_file_that_a_program_writes(tmp_path: pathlib.Path) -> None:
-    """Its later bytes would be nowhere. One that reads it keeps what it has."""
-    path = tmp_path / "f"
-    path.write_bytes(b"x" * 600)
-    with path.open("r+b"):
-        done = command("split", path, "--count", 2, "--in-place")
-        assert done.exit_code == 2 and "a program has it open for writing" in done.stderr, done.output
-    with path.open("rb") as reader:
-        assert command("split", path, "--count", 2, "--in-place").exit_code == 0
-        assert reader.read() == b"x" * 600
-
-
 def test_rm_refuses_and_leaves_what_is_not_its_own(tmp_path: pathlib.Path) -> None:
     make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
     keep = tmp_path / "f.subfiles" / "notes"
@@ -314,7 +264,7 @@ def test_rm_refuses_and_leaves_what_is_not_its_own(tmp_path: pathlib.Path) -> No
     done = command("check", tmp_path / "f")
     assert done.exit_code == 0 and f"mpiio-ext: {keep.parent}: notes in it: no subfile of this file\n" in done.stderr
     found = json.loads(command("check", tmp_path / "f", "--json").stdout)[0]
-    assert (found["problems"], found["foreign"]) == ([], [str(keep)])
+    assert (found["problems"], found["foreign"]) == ([], ["notes"])
     done = command("rm", tmp_path / "f", tmp_path / "g")
     assert done.exit_code == 0 and f"{keep.parent}: notes in it: no subfile of this file, and stays" in done.stderr
     assert keep.exists() and victim.exists() and not (tmp_path / "f").exists() and not (tmp_path / "g").exists()
@@ -352,82 +302,63 @@ def test_targets_that_are_refused(tmp_path: pathlib.Path) -> None:
                           (tmp_path / "no" / "x", "there is no folder")):  # fmt: skip
         done = command("merge", tmp_path / "f", "-o", target)
         assert done.exit_code == 2 and words in done.stderr, done.output
-    for source, words in ((tmp_path / "f", "is an index of subfiles already"), (tmp_path / "no", "cannot be read"),
-                          (tmp_path, "cannot be read: is a link, a folder")):  # fmt: skip
-        done = command("split", source, "--count", 2)
-        assert done.exit_code == 2 and words in done.stderr, done.output
     assert command("check", tmp_path / "f", tmp_path / "g").exit_code == 0
 
 
-@pytest.mark.parametrize("name", [".h.merging", ".h.merging.journal"])
-def test_names_that_can_be_guessed(name: str, tmp_path: pathlib.Path) -> None:
-    """Links to another file are neither followed nor removed."""
+def test_a_name_that_can_be_guessed(tmp_path: pathlib.Path) -> None:
+    """What is there already, as of another merge or of a killed one, is neither followed nor removed."""
     make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
-    victim = tmp_path / "victim"
+    victim, part = tmp_path / "victim", tmp_path / ".h.merging"
     victim.write_text("keep", encoding="utf-8")
-    for link in ("symbolic", "hard"):
-        if link == "symbolic":
-            (tmp_path / name).symlink_to(victim)
-        else:
-            (tmp_path / name).hardlink_to(victim)
+    for link in (part.symlink_to, part.hardlink_to):
+        link(victim)
         done = command("merge", tmp_path / "f", "-o", tmp_path / "h")
-        assert done.exit_code == 2 and f"{tmp_path / name}: is in the way" in done.stderr, done.output
-        assert victim.read_text("utf-8") == "keep" and not (tmp_path / "h").exists()
-        (tmp_path / name).unlink()
-    (tmp_path / "h.subfiles").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "plain").write_bytes(b"abc")
-    done = command("split", tmp_path / "plain", "--count", 2, "-o", tmp_path / "h")
-    assert done.exit_code == 2 and "is in the way" in done.stderr and not (tmp_path / "elsewhere").exists()
+        assert done.exit_code == 2 and f"{part}: is in the way: another merge is at work on it" in done.stderr
+        assert victim.read_text("utf-8") == "keep" and part.exists() and not (tmp_path / "h").exists()
+        part.unlink()
 
 
-def test_a_full_disk(tmp_path: pathlib.Path) -> None:
-    """A limit of the size of files is a disk that is full; where root may mount, a small disk is."""
+def test_a_full_disk(tmp_path: pathlib.Path, small_disk: pathlib.Path) -> None:
+    """Nothing is left of the merge, by a limit of the size of files, and on a disk that is full."""
     size = 6 << 20
     make(tmp_path / "f", {0: fuzz.data(size)}, size, 1 << 20, 3)
-    (tmp_path / "plain").write_bytes(b"x" * size)
     before = {one.name for one in tmp_path.iterdir()}
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({1 << 20}, {1 << 20}))"
-    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] < 0
-    for words in (["merge", tmp_path / "f", "-o", tmp_path / "g"], ["merge", tmp_path / "f", "--in-place"],
-                  ["split", tmp_path / "plain", "--count", 2, "-o", tmp_path / "g"]):  # fmt: skip
+    for words in (["merge", tmp_path / "f", "-o", tmp_path / "g"], ["merge", tmp_path / "f", "--in-place"]):
         with child(*words, before=limit) as process:
             err = process.communicate(timeout=60)[1].decode()
-        assert process.returncode == 2 and "cannot be written: File too large" in err and "stays" not in err, err
-        assert {one.name for one in tmp_path.iterdir()} == before
-        assert not (tmp_path / "g").exists() and command("check", tmp_path / "f").exit_code == 0
-    assert command("merge", tmp_path / "f", "--in-place", "--verify").exit_code == 0
-    assert command("split", tmp_path / "plain", "--count", 2, "--in-place", "--verify").exit_code == 0
-    before = before - {"f.subfiles"} | {"plain.subfiles"}
-    assert {one.name for one in tmp_path.iterdir()} == before
+        assert process.returncode == 2 and "cannot be written: File too large" in err, err
+        assert {one.name for one in tmp_path.iterdir()} == before and command("check", tmp_path / "f").exit_code == 0
+    for unit in (K, 64 * K, 1 << 20):
+        make(small_disk / "f", {0: b"x" * 130_000}, 130_000, unit, 3)
+        (small_disk / "other").write_bytes(bytes(70_000))
+        for target in (["--in-place"], ["-o", small_disk / "g"]):
+            done = command("merge", small_disk / "f", *target)
+            assert done.exit_code == 2 and "cannot be written: No space left on device" in done.stderr, done.output
+            assert {one.name for one in small_disk.iterdir()} == {"f", "f.subfiles", "other"}
+        (small_disk / "other").unlink()
+        assert command("merge", small_disk / "f", "--in-place").exit_code == 0
+        assert (small_disk / "f").read_bytes() == b"x" * 130_000
+        (small_disk / "f").unlink()
 
 
-@pytest.mark.parametrize(("words", "kept", "journal"), [
-    (["merge", "f", "-o", "g"], ".g.merging", ".g.merging.journal"),
-    (["merge", "f", "--in-place"], ".f.merging", ".f.merging.journal"),
-    (["split", "plain", "--count", 2, "-o", "g", "--unit", "64K"], "g.subfiles", ".g.splitting.journal"),
-])  # fmt: skip
-def test_a_disk_that_becomes_full(
-    words: list[object], kept: str, journal: str, small_disk: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("kept", "mode"), [(True, 0o754), (False, 0o704)])
+def test_owner_group_and_permissions_in_place(
+    kept: bool, mode: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error says what stays, and how to go on or give it up; with more room the same command goes on."""
-    monkeypatch.chdir(small_disk)
-    size = 130_000
-    if words[0] == "merge":
-        make(pathlib.Path("f"), {0: b"x" * size}, size, 64 * K, 3)
-    else:
-        pathlib.Path("plain").write_bytes(b"x" * size)
-    pathlib.Path("other").write_bytes(bytes(70_000))
-    done = command(*words)
-    assert done.exit_code == 2 and "cannot be written: No space left on device. What was copied stays, " in done.stderr
-    held = sum(one.stat().st_blocks * 512 for one in ([small_disk / kept] if kept[0] == "." else
-                                                      (small_disk / kept).iterdir()))  # fmt: skip
-    words_kept = f"stays, {held:,} B in {small_disk / kept}: the same command goes on. To give it up, remove that and "
-    assert 0 < held < size and f"{words_kept}{small_disk / journal}\n" in done.stderr and pathlib.Path(journal).exists()
-    assert words[0] != "merge" or command("check", "f").exit_code == 0
-    pathlib.Path("other").unlink()
-    done = command(*words, "--verify")
-    assert done.exit_code == 0 and "gone on with, compared" in done.stdout, done.output
-    assert not pathlib.Path(journal).exists()
+    """Where the group cannot be given, another one does not get its permissions."""
+
+    def fchown(_descriptor: int, _user: int, _group: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
+    (tmp_path / "f").chmod(0o754)
+    if not kept:
+        strangers.need()
+        os.chown(tmp_path / "f", -1, strangers.NOBODY)
+    monkeypatch.setattr(os, "fchown", fchown)
+    assert command("merge", tmp_path / "f", "--in-place").exit_code == 0
+    assert (tmp_path / "f").stat().st_mode & 0o777 == mode
 
 
 def test_another_user_may_not(tmp_path: pathlib.Path) -> None:
@@ -439,7 +370,8 @@ def test_another_user_may_not(tmp_path: pathlib.Path) -> None:
         if one.stat().st_uid == os.geteuid() and len(one.parts) > 2:
             one.chmod(one.stat().st_mode | 0o011)
     os.chown(tmp_path / "open", strangers.NOBODY, strangers.NOBODY)
-    change = f"import difflib, os; import mpiio_ext.subfiles.merge, mpiio_ext.cli.tables; os.setuid({strangers.NOBODY})"
+    change = "import difflib, os; import mpiio_ext.subfiles.merge, mpiio_ext.subfiles.cli, mpiio_ext.cli; "
+    change += f"os.setuid({strangers.NOBODY})"
     for target, words in ((tmp_path / "open" / "g", f"{IDENT}.1: cannot be read: Permission denied"),
                           (tmp_path / "g", "g: cannot be written: the folder")):  # fmt: skip
         with child("merge", tmp_path / "f", "-o", target, before=change) as process:

@@ -49,30 +49,25 @@ def test_blocks_are_shared(disk: pathlib.Path) -> None:
     runs = {5 << 20: fuzz.data(20 << 20), SIZE - 10_000: b"x" * 9_999}
     make(disk / "f", runs, SIZE, 1 << 20, 3)
     before = used(disk)
-    done = command("merge", disk / "f", "-o", disk / "g", "--verify")
-    assert done.exit_code == 0 and "reflink" in done.stdout, done.output
-    done = command("split", disk / "g", "-o", disk / "h", "--count", 5, "--unit", "64K", "--verify")
+    done = command("merge", disk / "f", "-o", disk / "g")
     assert done.exit_code == 0 and "reflink" in done.stdout, done.output
     assert used(disk) - before < 8 << 20
-    assert command("merge", disk / "h", "--in-place").exit_code == 0
-    assert (disk / "h").read_bytes() == (disk / "g").read_bytes() == content(runs, SIZE)
-    assert (disk / "h").stat().st_blocks * 512 < 24 << 20
-    (disk / "g").write_bytes(b"other")
-    assert command("merge", disk / "f", "-o", disk / "i", "--verify").exit_code == 0
-    assert (disk / "i").read_bytes() == content(runs, SIZE)
+    assert command("merge", disk / "f", "--in-place").exit_code == 0
+    assert (disk / "f").read_bytes() == (disk / "g").read_bytes() == content(runs, SIZE)
+    assert (disk / "f").stat().st_blocks * 512 < 24 << 20
 
 
 def test_units_that_fit_no_block(disk: pathlib.Path) -> None:
     runs = {0: fuzz.data(3_000_000)}
     make(disk / "f", runs, 3_000_000, 100_000, 3)
-    done = command("merge", disk / "f", "-o", disk / "g", "--verify")
-    assert done.exit_code == 0 and "(copy_file_range, compared)" in done.stdout, done.output
+    done = command("merge", disk / "f", "-o", disk / "g")
+    assert done.exit_code == 0 and "(copy_file_range)" in done.stdout, done.output
 
 
 def test_to_another_file_system(disk: pathlib.Path, tmp_path: pathlib.Path) -> None:
     runs = {0: fuzz.data(8 << 20)}
     make(disk / "f", runs, SIZE, 1 << 20, 3)
-    done = command("merge", disk / "f", "-o", tmp_path / "g", "--verify")
+    done = command("merge", disk / "f", "-o", tmp_path / "g")
     assert done.exit_code == 0 and "reflink" not in done.stdout
     assert (tmp_path / "g").read_bytes() == content(runs, SIZE) and (tmp_path / "g").stat().st_blocks * 512 < 9 << 20
 

@@ -57,7 +57,7 @@ static const char *advice(const mpiox_error *error)
 {
     switch (error->sys_errno) {
     case ENOENT:
-        return strstr(error->what, "subfile") != NULL ? "index and folder are renamed together: mpiio-ext subfiles mv"
+        return strstr(error->what, "subfile") != NULL ? "rename index and folder together"
                                                       : "check that the directory exists on every node";
     case EACCES:
     case EPERM:

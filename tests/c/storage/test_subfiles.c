@@ -563,7 +563,7 @@ static void test_renamed(void)
     CHECK(!mpiox_storage_subfiles_folder(&index, told, sizeof told) && strcmp(told, other_folder) == 0);
     mpiox_storage_subfiles_free(&index);
     mpiox_error_set(&error, MPIOX_E_IO, ENOENT, -1, -1, "open (its folder x.subfiles is missing)");
-    CHECK(strstr(mpiox_error_text(&error, "x", told, sizeof told), "; index and folder are renamed together") != NULL);
+    CHECK(strstr(mpiox_error_text(&error, "x", told, sizeof told), "; rename index and folder together") != NULL);
     mpiox_error_set(&error, MPIOX_E_IO, ENOENT, -1, -1, "open");
     CHECK(strstr(mpiox_error_text(&error, "x", told, sizeof told), "; check that the directory exists") != NULL);
     CHECK(rename(other, path) == 0 && mpiox_storage_subfiles_read(path, &index, &why) == 0);
