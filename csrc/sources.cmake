@@ -371,6 +371,11 @@ set(MPIOX_ENGINE_SOURCES
     csrc/tools/engine/mpiox_engine_posix.c
     csrc/tools/engine/mpiox_engine_stdio.c)
 
+# the program of `bench compare`, which any MPI's own MPI-IO runs, too
+set(MPIOX_BANDWIDTH_SOURCES
+    csrc/tools/bandwidth/mpiio_bandwidth.c
+    csrc/tools/bandwidth/mpiio_bandwidth_climate.c)
+
 # folders(OUT SOURCES...): the folders of sources, which are the include directories of their target.
 function(folders out)
     set(found)

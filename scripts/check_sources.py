@@ -31,8 +31,8 @@ LAYERS = {
     "entry": frozenset({"core", "mpiio", "iod"}),
     "tools": frozenset({"core"}),
 }
-#: Folders of csrc whose files define MPI_* functions.
-ENTRY_POINTS = frozenset({"engine", "interpose", "mpi"})
+#: Folders of csrc whose files define MPI_* functions, or call them as any program does.
+ENTRY_POINTS = frozenset({"bandwidth", "engine", "interpose", "mpi"})
 #: Whether a function that is declared in another file's header counts as well as an include. Without it a header in
 #: which several files declare their functions hides that they call each other in a circle.
 COUNT_CALLS = True

@@ -52,7 +52,7 @@ class Built(NamedTuple):
 
 def copy_tree(folder: pathlib.Path) -> None:
     """Copy what CMake needs; files keep their times, so that only what has changed is compiled again."""
-    for name in ("csrc", "tests/c", "benchmarks"):
+    for name in ("csrc", "tests/c"):
         shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True)
     (folder / "mpiio_ext").mkdir(exist_ok=True)
     shutil.copy2(ROOT / "mpiio_ext" / "__init__.py", folder / "mpiio_ext" / "__init__.py")

@@ -156,7 +156,7 @@ def test_source_distribution_carries_what_is_generated(build: ModuleType, tmp_pa
     for name in (".gitignore", "CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml", "scripts/pages.py"):
         (root / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, root / name)
-    for name in ("benchmarks", "mpiio_ext", "partitioning", "delegates", "pioneer", "analytics"):
+    for name in ("mpiio_ext", "partitioning", "delegates", "pioneer", "analytics"):
         shutil.copytree(ROOT / name, root / name, dirs_exist_ok=True)
     (root / "generated").mkdir()
     (root / "generated" / "old.c").write_text("what an earlier packing has left")

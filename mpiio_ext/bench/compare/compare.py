@@ -79,7 +79,7 @@ class Measurement:
     open_close_s : one figure per repetition
     sent_bytes : on hosts, by operation: what all hosts sent over the network, one figure per repetition
     cross_bytes : on hosts, what had to cross from host to host with "even" file domains and at "least", which is the
-        smaller of that and what crosses when each MiB lies where most of it is; see benchmarks/mpiio_wire.h
+        smaller of that and what crosses when each MiB lies where most of it is; see csrc/tools/bandwidth/mpiio_wire.h
     file_bytes : size of the file; less than asked for when `scaled`
     reason : why there is no figure, "" when there is one
     """

@@ -1,6 +1,6 @@
 """Who is compared: every MPI installation at hand, each with its own MPI-IO and with this library under it.
 
-A peer is a launcher, a program, and an environment. The program (``benchmarks/mpiio_bandwidth.c``) is the same source
+A peer is a launcher, a program, and an environment. The program (``csrc/tools/bandwidth``) is the same source
 for all; it knows nothing of this library, which is put under it by LD_PRELOAD. Installations are the running Python's
 and, in a source checkout, those under ``build/*/venv``.
 """
