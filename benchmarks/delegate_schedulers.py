@@ -110,7 +110,7 @@ def work(case: str, folder: Path, seconds: float) -> None:
 def compile_slow_storage(folder: Path) -> Path:
     """Return the library that delays requests."""
     library = folder / "slow_storage.so"
-    source = Path(__file__).with_name("slow_storage.c")
+    source = Path(__file__).parents[1] / "tests" / "programs" / "slow_storage.c"
     subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"],
                    check=True)
     return library

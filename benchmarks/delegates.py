@@ -375,7 +375,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=3, help="repetitions inside a launch")
     parser.add_argument("--limit", type=float, default=10.0, help="seconds that a native launch may take")
     parser.add_argument("--latency-us", type=int, default=0,
-                        help="each request to the file system takes so much longer (benchmarks/slow_storage.c)")
+                        help="each request to the file system takes so much longer (tests/programs/slow_storage.c)")
     parser.add_argument("--calls", default="whole,small", help="whole: a call a rank; small: a call a piece")
     parser.add_argument("--pattern", action="append", choices=list(PATTERNS), help="only these; repeatable")
     parser.add_argument("--groups", default=",".join(GROUPS), help=f"ways to run, of {', '.join(GROUPS)}")
@@ -428,7 +428,7 @@ def measure_all(setup: Setup, options: argparse.Namespace) -> dict[str, Any]:
 def compile_slow_storage(folder: Path) -> Path:
     """Return the library that delays requests."""
     library = folder / "slow_storage.so"
-    source = Path(__file__).with_name("slow_storage.c")
+    source = Path(__file__).parents[1] / "tests" / "programs" / "slow_storage.c"
     command = ["cc", "-O2", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"]
     subprocess.run(command, check=True)
     return library

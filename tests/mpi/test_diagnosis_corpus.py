@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import pathlib
-import sys
 
 import pytest
 from click.testing import CliRunner
 
+from corpora import diagnosis_corpus
+from corpora.diagnosis_truth import judged
 from mpiio_ext.cli import main
-from support import cbuild
 from support.darshan_records import darshan_runtime
-
-sys.path.insert(0, str(cbuild.ROOT / "benchmarks"))
-import diagnosis_corpus
-import diagnosis_scores
 
 pytestmark = pytest.mark.mpi
 
 
 @pytest.fixture
-def arguments(tmp_path: pathlib.Path) -> argparse.Namespace:
-    """Return what a run needs: Darshan's runtime library, which is for Open MPI, the program, and folders."""
-    path = darshan_runtime()
-    wrapper = str(pathlib.Path(sys.prefix) / "bin" / "mpicc")
-    program = cbuild.compile_c([wrapper, "-O2", *cbuild.FLAGS, *diagnosis_corpus.SOURCES], "diagnosis_kinds")
-    shim = cbuild.slow_storage()
-    tools = {"darshan": path, "program": str(program), "slow_storage": str(shim)}
-    return argparse.Namespace(tools=tools, path=tmp_path, logs=tmp_path)
+def darshan() -> str:
+    """Return Darshan's runtime library, which is for Open MPI."""
+    return darshan_runtime()
 
 
 @pytest.mark.parametrize(
@@ -49,20 +39,20 @@ def arguments(tmp_path: pathlib.Path) -> argparse.Namespace:
         ("metadata_storm:0.75+one_writer:0.25", "plain"),
     ],
 )
-def test_the_first_sentence_is_right(kind: str, variant: str, arguments: argparse.Namespace) -> None:
+def test_the_first_sentence_is_right(kind: str, variant: str, darshan: str, tmp_path: pathlib.Path) -> None:
     """And nothing else is said with high confidence."""
-    row = diagnosis_scores.judged(diagnosis_corpus.run(kind, 3, 1, variant, arguments), arguments.logs)
+    row = judged(diagnosis_corpus.run(kind, 3, variant, darshan, tmp_path), tmp_path)
     assert row["right"] and not row["wrong"], row["sentences"]
     assert row["sentences"][0].startswith("No cause") == (not row["first"])
     assert list(row["seconds"]) == [part.split(":")[0] for part in kind.split("+")]
 
 
-def test_steps_of_one_job(arguments: argparse.Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_of_one_job(darshan: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three programs in turn, whose logs have one ID of a job: each is told right, and the times are one."""
     monkeypatch.setenv("DARSHAN_JOBID", "STEPS_OF_JOB")  # the variable with the ID
     monkeypatch.setenv("STEPS_OF_JOB", "4711")
     kinds = ["little_io", "one_writer", "metadata_storm"]
-    logs = [str(arguments.logs / str(diagnosis_corpus.run(kind, 3, 1, "dxt", arguments)["log"])) for kind in kinds]
+    logs = [str(tmp_path / str(diagnosis_corpus.run(kind, 3, "dxt", darshan, tmp_path)["log"])) for kind in kinds]
     done = CliRunner().invoke(main, ["analyze", "logs", "--json", *reversed(logs)])
     (found,) = json.loads(done.stdout)
     assert found["job_id"] == 4711 and [step["log"] for step in found["steps"]] == [

@@ -13,6 +13,7 @@ import sys
 import numpy as np
 import pytest
 
+from mpiio_ext._load import get_tracer
 from mpiio_ext.cli import endings
 from mpiio_ext.common.recordings import states
 from mpiio_ext.pioneer.darshan import recordings
@@ -196,13 +197,30 @@ def test_another_program(tmp_path: pathlib.Path, family: str) -> None:
     assert {str(tmp_path / "first"), str(tmp_path / "second")} <= set(names.tolist())
 
 
+def instructions(words: list[str], preload: list[str], trace: pathlib.Path | None = None) -> float:
+    """Return the instructions of a call, by Valgrind: those of a long run less those of a short one."""
+    counts = []
+    for calls in (20_000, 40_000):
+        variables = base_environment() | {"LD_PRELOAD": ":".join(preload)}
+        if trace is not None:
+            variables |= {"MPIOX_TRACE_DIR": str(trace / str(calls)), "MPIOX_TRACE_MODE": "recording"}
+        tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words[:-1], str(calls), words[-1]]
+        done = subprocess.run(tool, env=variables, capture_output=True, text=True, timeout=300, check=True)
+        counts.append(int(re.findall(r"Collected : (\d+)", done.stderr)[0]))
+    return (counts[1] - counts[0]) / 40_000
+
+
 @pytest.mark.slow
-def test_what_a_call_costs(family: str) -> None:
+@pytest.mark.parametrize(("order", "most"), [("o", 285), ("r", 395), ("f", 285)])
+def test_what_a_call_costs(family: str, tmp_path: pathlib.Path, order: str, most: int) -> None:
     """Instructions, which are the same in every run: at most those measured and a tenth more."""
     if shutil.which("valgrind") is None:
         pytest.skip("no Valgrind to count instructions with")
-    words = [sys.executable, str(cbuild.ROOT / "benchmarks" / "recorder.py"), "--instructions"]
-    done = subprocess.run(words, env=base_environment(), capture_output=True, text=True, timeout=300, check=True)
-    counts = [int(found) for found in re.findall(r"(\d+) recording", done.stdout)]
-    assert len(counts) == 3
-    assert all(count <= most for count, most in zip(counts, (285, 395, 285), strict=True)), done.stdout
+    source = str(cbuild.ROOT / "tests" / "programs" / "small_calls.c")
+    loop = cbuild.compile_c([cbuild.compiler(), "-O2", source], "small_calls")
+    nothing = cbuild.compile_c([cbuild.compiler(), "-O2", "-DNOTHING", "-shared", "-fPIC", source], "nothing.so")
+    words = [str(loop), str(tmp_path / "file"), "4096", order]
+    (tmp_path / "trace").mkdir()
+    alone = instructions(words, [str(nothing)])
+    added = instructions(words, [str(get_tracer()), str(nothing)], tmp_path / "trace") - alone
+    assert 0 < added <= most

@@ -13,15 +13,13 @@ from typing import Any
 import pytest
 
 import mpiio_ext
+from corpora import diagnosis_corpus
 from mpiio_ext.analytics.diagnosis.causes import OF_ONE_NODE
 from mpiio_ext.analytics.run.shown import RunReport
 from mpiio_ext.layout import inspect
 from support import cbuild, hosts
 from support.launch import Launch, base_environment, launcher, run_bounded
 from support.tiers import slow
-
-sys.path.insert(0, str(cbuild.ROOT / "benchmarks"))
-import diagnosis_corpus
 
 pytestmark = pytest.mark.mpi
 
@@ -51,10 +49,7 @@ RIGHT = ("well_behaved", "uneven_collective", "mostly_compute")
 @pytest.fixture(scope="module")
 def tools(family: str) -> dict[str, str]:
     """Return the programs, and the storage that sleeps."""
-    wrapper = str(pathlib.Path(sys.prefix) / "bin" / "mpicc")
-    program = cbuild.compile_c([wrapper, "-O2", *cbuild.FLAGS, *diagnosis_corpus.SOURCES], "diagnosis_kinds")
-    shim = cbuild.slow_storage()
-    return {"program": str(program), "slow_storage": str(shim)}
+    return {"program": diagnosis_corpus.program(), "slow_storage": cbuild.slow_storage()}
 
 
 def run(
@@ -80,8 +75,7 @@ def until_there(folder: pathlib.Path, command: list[str]) -> list[str]:
 def prepared(folder: pathlib.Path) -> str:
     """Return the folder of the data, with what programs need."""
     data = folder / "data"
-    (data / "slow").mkdir(parents=True)
-    (data / "input").write_bytes(bytes(diagnosis_corpus.INPUT_BYTES))
+    diagnosis_corpus.prepare(data)
     return str(data)
 
 

@@ -38,8 +38,7 @@ def counts(
 ) -> tuple[int, dict[int, int]]:
     """Return the instructions of one call, the median, and the system calls of all of them by number."""
     wrapper = str(pathlib.Path(sys.prefix) / "bin" / "mpicc")
-    source = str(cbuild.ROOT / "benchmarks" / "small_accesses.c")
-    program = cbuild.compile_c([wrapper, *cbuild.FLAGS, source], "small_accesses")
+    program = cbuild.mpi_program("small_accesses")
     stepped = cbuild.compile_c([wrapper, *cbuild.FLAGS, str(cbuild.ROOT / "tests/programs/stepped.c")], "stepped")
     library = [] if native else [f"LD_PRELOAD={preload_environment()['LD_PRELOAD']}"]
     words = [str(stepped), "env", *library, str(program), str(tmp_path / "file"), call, str(times), str(BYTES)]

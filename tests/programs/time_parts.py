@@ -1,7 +1,7 @@
 """Where ranks spend their time, known beforehand: `time_parts.py FOLDER`.
 
 Rank 1 comes late by HALF_S four times: to open a file, to two collective calls, and to close the file.
-With SLOW_STORAGE_US as of benchmarks/slow_storage.c, requests to files below FOLDER/slow sleep.
+With SLOW_STORAGE_US as of slow_storage.c, requests to files below FOLDER/slow sleep.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def compile_c(command: Sequence[str], output: str) -> pathlib.Path:
 @cache
 def slow_storage() -> str:
     """Return a library to be preloaded: each request to a file below a folder waits, as for a server."""
-    source = CSRC.parent / "benchmarks" / "slow_storage.c"
+    source = ROOT / "tests" / "programs" / "slow_storage.c"
     return str(compile_c([compiler(), "-O2", "-shared", "-fPIC", str(source), "-ldl"], "slow_storage.so"))
 
 

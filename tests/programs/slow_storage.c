@@ -1,5 +1,5 @@
 /*
- * slow_storage.c - a file system whose requests take time, under any program, for benchmarks.
+ * slow_storage.c - a file system whose requests take time, under any program.
  *
  * Problem.   On a file system in memory a request costs a microsecond; on a parallel file system it is a message to a
  *            server and back. What is gained by fewer, larger requests shows only there.
@@ -13,7 +13,7 @@
  * Guarantee. It is a model of the time of a request, and of nothing else: no locks. All programs that are compared get
  *            the same. What does not go through these functions (io_uring, mmap) is not delayed.
  *
- *   cc -O2 -shared -fPIC -o slow_storage.so slow_storage.c -ldl
+ *   cc -O2 -shared -fPIC -o slow_storage.so tests/programs/slow_storage.c -ldl
  *   LD_PRELOAD=./slow_storage.so SLOW_STORAGE_PATH=/dev/shm/x SLOW_STORAGE_US=100 PROGRAM
  */
 #ifndef _GNU_SOURCE

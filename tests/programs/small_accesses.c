@@ -10,7 +10,7 @@
  * Output.    Rank 0 prints `CALL COUNT MICROSECONDS`: of one call, on average, on the rank that took longest. Bytes
  *            that are read are compared; what does not fit ends the job.
  *
- *   mpicc -O2 -o small_accesses benchmarks/small_accesses.c
+ *   mpicc -O2 -o small_accesses tests/programs/small_accesses.c
  *   mpirun -n 1 ./small_accesses /dev/shm/file write_at 100000 64
  *
  * CALL is write_at, read_at, write, read, write_at_all, read_at_all, write_all, read_all; strided_write, strided_read:
