@@ -16,7 +16,7 @@ var PAGE_KINDS = [
   [/^docs\/reference\/(python|c$|c-api|api$)/, -12],
   [/^docs\/reference\//, 0],
   [/^docs\/index$/, -4],
-  [/./, -16], // notes, changelog, pages for developers
+  [/./, -16], // changelog, pages for developers
 ];
 var HINT = 20;
 var EXCERPT = 220; // characters

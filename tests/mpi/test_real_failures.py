@@ -3,7 +3,7 @@
 The library promises: every rank is told the same, by an error or by success; no byte of a collective write that has
 succeeded on all ranks is missing afterwards; the program ends, unless the file system itself blocks. What a client on a
 third host reads afterwards, whose caches know nothing of the file, is the judge. The same program runs without the
-library beside it; docs/notes/2026-11-26-storage-failures.md has what came out.
+library beside it.
 """
 
 from __future__ import annotations

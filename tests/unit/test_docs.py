@@ -61,12 +61,6 @@ def test_every_page_is_in_the_site() -> None:
     assert not missing, f"in no list of docs/index.md: {sorted(map(name_of, missing))}"
 
 
-def test_every_note_is_in_the_list_of_notes() -> None:
-    notes = ROOT / "docs" / "notes"
-    named = {target for _, target in documents.links(notes / "README.md")}
-    assert {page.name for page in notes.glob("2*.md")} <= named
-
-
 def test_what_declares_its_names_is_in_the_reference() -> None:
     """A module with `__all__` is in the reference, unless it is a part of a command; other modules are internal."""
     text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("python-*.md"))

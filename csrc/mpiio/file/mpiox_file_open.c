@@ -95,9 +95,8 @@ static void pretend_locks(mpiox_layout *layout)
 }
 #endif
 
-/* In writes of 2 MiB and more a new file on ext4 of Linux 6.18 takes five times as long as in writes of 1 MiB
- * (docs/notes/2026-11-25-large-writes.md): presumably, large folios need pages of that size. The others have large
- * folios, too. */
+/* In writes of 2 MiB and more a new file on ext4 of Linux 6.18 takes five times as long as in writes of 1 MiB:
+ * presumably, large folios need pages of that size. The others have large folios, too. */
 static int64_t most_written(mpiox_fs fs)
 {
     return fs == MPIOX_FS_EXT || fs == MPIOX_FS_XFS || fs == MPIOX_FS_BTRFS || fs == MPIOX_FS_F2FS ? 1 << 20 : 0;
