@@ -32,7 +32,7 @@ extensions = [
 
 root_doc = "docs/index"
 source_suffix = {".md": "markdown"}
-include_patterns = ["docs/**.md", "*.md", "csrc/README.md", "benchmarks/README.md"]
+include_patterns = ["docs/**.md", "*.md", "csrc/README.md"]
 exclude_patterns = [".*", "build", "bench-results", "dist", "tests", "docs/_*", "**/__pycache__"]
 
 # ---- Markdown -------------------------------------------------------------------------------------------------------

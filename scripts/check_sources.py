@@ -319,7 +319,7 @@ def import_problems(path: Path, text: str) -> Iterator[str]:
 
 def source_files() -> Iterator[Path]:
     """Yield the hand-written C and Python files of the repository."""
-    for folder in ("csrc", *PACKAGES, "tests", "scripts", "benchmarks"):
+    for folder in ("csrc", *PACKAGES, "tests", "scripts"):
         for path in sorted((ROOT / folder).rglob("*")):
             others = {"third_party", "__pycache__"} & set(path.parts)
             if path.suffix in {".c", ".h", ".py"} and not others:

@@ -1,7 +1,6 @@
 """What people have reported of MPI-IO in public, with the library: no error, no hang, every byte right.
 
-The programs (tests/support/public.py) know nothing of the library. What they do natively is no test's business:
-``benchmarks/cured.py`` records it.
+The programs (tests/support/public.py) know nothing of the library. What they do natively is no test's business.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Small applications that know nothing of this library: built, or found, and given their arguments.
 
 The sources lie in ``tests/programs/codes``; ``ncmpigen`` is Debian's. A code that cannot be had in this environment
-raises :class:`CodeAbsentError` with the reason. Used by tests and by ``benchmarks/codes.py``.
+raises :class:`CodeAbsentError` with the reason.
 """
 
 from __future__ import annotations

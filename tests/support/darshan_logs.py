@@ -1,4 +1,4 @@
-"""Darshan logs for tests and benchmarks: where real ones lie, and logs made by hand or in bulk.
+"""Darshan logs for tests: where real ones lie, and logs made by hand or in bulk.
 
 A log is a header (version, magic number, where each region lies), then regions compressed by zlib: the job, the names
 of the files, and one for each module. Format 3.41 (Darshan 3.4) has 64 modules and times with nanoseconds, those before

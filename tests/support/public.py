@@ -1,7 +1,6 @@
 """Programs after reports that people have made in public of MPI-IO: which report, on how many ranks, with what.
 
-The sources lie in ``tests/programs/public``; each verifies what it has written, and prints "verified". Used by tests,
-which run them with the library, and by ``benchmarks/cured.py``, which runs them natively beside it.
+The sources lie in ``tests/programs/public``; each verifies what it has written, and prints "verified".
 """
 
 from __future__ import annotations

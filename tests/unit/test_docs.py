@@ -15,8 +15,7 @@ import pytest
 from support import command_lines, documents
 from support.documents import ROOT, Block
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "csrc" / "README.md",
-                ROOT / "benchmarks" / "README.md"])  # fmt: skip
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "csrc" / "README.md"])
 #: Pages whose commands tests run.
 GUIDES = [
     ROOT / "README.md",
@@ -193,7 +192,7 @@ END
         "mpiio-ext pioneer path TRACE -o": "-o of path needs a value",
         "python -m mpiio_ext.bench compare --quik": "--quik is no option of compare",
         "make benhc": "make has no target benhc",
-        "python benchmarks/gone.py --x": "the source tree has no benchmarks/gone.py",
+        "python scripts/gone.py --x": "the source tree has no scripts/gone.py",
     }
     for line, fault in wrong.items():
         assert command_lines.check(line) == [fault]

@@ -148,7 +148,7 @@ def test_a_page_says_all_and_fetches_nothing() -> None:
 def test_one_place_draws_and_one_makes_pages() -> None:
     """Nothing else imports the library of drawing or that of templates, and nothing else begins an HTML document."""
     found: dict[str, set[str]] = {"matplotlib": set(), "jinja2": set(), "plotly": set(), "<!DOCTYPE": set()}
-    folders = ("mpiio_ext", "analytics", "delegates", "partitioning", "pioneer", "benchmarks")
+    folders = ("mpiio_ext", "analytics", "delegates", "partitioning", "pioneer")
     for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*")):
         if path.suffix not in (".py", ".html", ".js"):
             continue

@@ -9,7 +9,7 @@
  *             ends with the last server, or with the last aggregator's link. From one round to the next all windows
  *             move on alike, so only the place of the load moves: the first round, a few in the middle and the last two
  *             are counted. Windows that cut stripes are counted until they have gone through one.
- * Guarantee.  Without locks within 10 % of the lock model in 97 of 100 geometries (benchmarks/auto_decision.py).
+ * Guarantee.  Without locks within 10 % of the lock model in 97 of 100 geometries.
  */
 #include "mpiox_auto_rounds.h"
 
