@@ -282,6 +282,12 @@ def statements(text: str) -> list[ast.stmt]:
     return sorted(found, key=lambda each: each.lineno)
 
 
+def body_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
+    """Return the first statement of a function: its parameters, a line each, and its docstring are no code."""
+    documented = len(function.body) > 1 and ast.get_docstring(function) is not None
+    return function.body[1 if documented else 0]
+
+
 def length_problems(path: Path, text: str) -> Iterator[str]:
     """Yield functions, files and lines that are too long."""
     name = path.relative_to(ROOT)
@@ -295,7 +301,7 @@ def length_problems(path: Path, text: str) -> Iterator[str]:
         functions = list(c_function_lengths(text))
     else:
         functions = [
-            (node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1)
+            (node.name, node.lineno, (node.end_lineno or node.lineno) - body_of(node).lineno + 1)
             for node in statements(text)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         ]

@@ -186,7 +186,8 @@ def foreign_in(stored: Stored) -> list[str]:
     """Return the names of what is in the folder of a file's subfiles, and none of them."""
     known = {path.name for path in stored.subfiles}
     with contextlib.suppress(OSError):
-        return sorted(set(os.listdir(stored.folder)) - known) if stored.folder.name.endswith(FOLDER) else []  # noqa: PTH208
+        if stored.folder.name.endswith(FOLDER):
+            return sorted({path.name for path in stored.folder.iterdir()} - known)
     return []
 
 

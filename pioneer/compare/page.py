@@ -78,25 +78,30 @@ def _figures(comparison: Comparison) -> list[tuple[str, Chart]]:
     over_time = (
         ("throughput", f"Mean throughput: {_beside(means, 'MB/s')}", "throughput [MB/s]", None, 1e-6,
          figures.throughput, "Figure 5 of the paper. 10⁶ bytes read and written per second, by all processes; 1,000 "
-         "MB/s are the paper's 1 MB/ms. Peaks are of single bins, and not judged; the mean follows from the makespan."),
+         "MB/s are the paper's 1 MB/ms. Peaks are of single bins, and not judged; the mean follows from "
+         "the makespan."),
         ("data-ratio", f"Share of file-data operations, mean of the bins: {_beside(shares, '%')}",
          "share of the operations", 1.0, 1.0, figures.data_ratio,
-         "Figure 6. Reads and writes of file data among all operations that begin in a bin; bins without any are left "
-         "out."),
+         "Figure 6. Reads and writes of file data among all operations that begin in a bin; bins without any "
+         "are left out."),
         ("data-operations", f"File-data operations: {_beside(counts, 'operations')}", "operations per bin", None, 1.0,
          figures.data_operations, "Figure 6, right axis. Reads and writes of file data that begin in a bin."),
     )  # fmt: skip
     found = [(caption, _chart(name, title, [corners(edges, _known(factor * one)) for one in values],
                                      "time since the first operation [s]", label, most))
              for name, title, label, most, factor, values, caption in over_time]  # fmt: skip
+    return [*found, _arrivals(comparison)]
+
+
+def _arrivals(comparison: Comparison) -> tuple[str, Chart]:
+    figures = comparison.figures
     unit = f"{figures.unit_ns / 1e9:.4g} s"
     caption = (f"Figure 7. Share of the time units of {unit}, 1/{UNITS} of the original's makespan, in which at most "
                f"so many operations begin, of all processes. The metric “arrival” is of "
                "the root alone.")  # fmt: skip
     arrivals = [cumulative(one.tolist()) for one in figures.arrivals]
     title = f"Arrival rates: the distributions are {figures.arrival_distance:.4f} apart at most"
-    last = _chart("arrival-rate", title, arrivals, f"operations in {unit}", "share of time units", 1.0)
-    return [*found, (caption, last)]
+    return caption, _chart("arrival-rate", title, arrivals, f"operations in {unit}", "share of time units", 1.0)
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------

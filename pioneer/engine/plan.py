@@ -374,16 +374,16 @@ class Planner:
                 return None
             request = found
         second_name = extra.get("file2")
-        file, second = self.number_of(self.files[row]), self.number_of(
-            second_name if isinstance(second_name, str) else None)  # fmt: skip
+        file = self.number_of(self.files[row])
+        second = self.number_of(second_name if isinstance(second_name, str) else None)
         if kind.name == "opendir" or (kind.role is Role.OPEN and kind.layer == "posix" and flags & os.O_DIRECTORY):
             self.folders.add(next(name for name, known in self.numbers.items() if known == file))
         together = self._communicator(row, extra) if kind.role is Role.OPEN and kind.layer == "mpiio" else -1
         assert number is not None
         if not -(1 << 31) <= flags < 1 << 31 or not -MOST <= offset <= MOST or not 0 <= size <= MOST:
             raise ValueError("flags, offset or size are beyond what files have")
-        return (row, number, file, second, slot, together, flags, request, other, view, offset, size,
-                place, end, self.handles.views.get(session, -1), self._offset(row))  # fmt: skip
+        of = (row, number, file, second, slot, together, flags, request, other, view, offset, size, place, end)
+        return (*of, self.handles.views.get(session, -1), self._offset(row))
 
 
 def _gone_along(planner: Planner, rows: Sequence[int], ids: NDArray[np.int64], states: States) -> list[tuple[int, ...]]:

@@ -236,13 +236,12 @@ def carry_out(
     kinds = {"uint8": "unsigned char[]", "int32": "int32_t[]", "int64": "int64_t[]"}
     keep = [ffi.new("char[]", os.fsencode(name)) for name in plan.paths]
     paths = ffi.new("const char *[]", keep or 1)
-    order = ffi.new("mpiio_ext_engine_plan *", {
-        "count": plan.ids.size, "paths": paths, "files": len(plan.paths), "slots": plan.slots,
-        "requests": plan.requests, "mappings": plan.mappings,
-        "info": (MPI.INFO_NULL if info is None else info).py2f(), "time_scale": time_scale,
-        "spin_ns": -1 if spin_ns is None else spin_ns, "most_bytes": most_bytes, "cores_free": cores_free(comm),
-        "meets_after": plan.meets_after, "everybody": comm.py2f(),
-    })  # fmt: skip
+    order = ffi.new("mpiio_ext_engine_plan *")
+    order.count, order.paths, order.files, order.slots = plan.ids.size, paths, len(plan.paths), plan.slots
+    order.requests, order.mappings, order.meets_after = plan.requests, plan.mappings, plan.meets_after
+    order.info, order.everybody = (MPI.INFO_NULL if info is None else info).py2f(), comm.py2f()
+    order.time_scale, order.spin_ns = time_scale, -1 if spin_ns is None else spin_ns
+    order.most_bytes, order.cores_free = most_bytes, cores_free(comm)
     for name, array in arrays.items():
         setattr(order, name, ffi.from_buffer(kinds[array.dtype.name], array))
     with reported(plan, comm.rank, lambda: int(order.standing), report_s), recorded():

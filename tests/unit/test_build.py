@@ -264,7 +264,7 @@ def test_checks_of_lines(check: ModuleType, tmp_path: Path, monkeypatch: pytest.
     assert list(check.wait_problems(csrc)) == ["csrc/common/c.c:4: pthread_cond_wait; use mpiox_wait_condition"]
     long_c = "static int f(void)\n{\n" + "    g();\n" * check.MAX_FUNCTION_LINES + "}\n"
     assert list(check.length_problems(tmp_path / "x.c", long_c)) == ["x.c:2: function f of 62 lines (at most 60)"]
-    long_py = "def f():\n" + "    g()\n" * check.MAX_FUNCTION_LINES
+    long_py = "def f(\n    a\n):\n    \"\"\"F.\n\n    \"\"\"\n" + "    g()\n" * (check.MAX_FUNCTION_LINES + 1)
     assert list(check.length_problems(tmp_path / "x.py", long_py)) == ["x.py:1: function f of 61 lines (at most 60)"]
     assert list(check.length_problems(tmp_path / "x.c", "\n" * 801)) == ["x.c:1: file of 801 lines (at most 800)"]
     assert list(check.length_problems(tmp_path / "x.py", "\n" * 801)) == ["x.py:1: file of 801 lines (at most 800)"]
